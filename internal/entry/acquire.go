@@ -1,0 +1,172 @@
+package entry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Verdict is the answer to an attempt to get the lease of an entry.
+type Verdict int
+
+// The verdicts. What [Acquired.Entry] holds is said with each.
+const (
+	Grant    Verdict = 1 // the lease is the caller's; the entry as it was before
+	Hit      Verdict = 2 // no load is needed: the entry
+	Wait     Verdict = 3 // another lease is live: its header
+	Cooling  Verdict = 4 // the last load failed, and its cool-down lasts: the entry or its header
+	Bypassed Verdict = 5 // do not store, do not wait
+)
+
+// Force says when a value that is still fresh is to be loaded all the same.
+type Force int
+
+// The degrees of force.
+const (
+	Unforced     Force = 0 // never
+	Forced       Force = 1 // always
+	ForcedUnless Force = 2 // unless its generation is not among Request.Seen
+)
+
+// Request says what kind of lease is wanted.
+type Request struct {
+	Lease time.Duration // how long until it lapses without EXTEND
+	Keep  time.Duration // how long the key must live at least: load timeout + lease
+	// Cold says that the key was just seen to be absent: a plain SET NX is
+	// tried first, at a tenth of the cost of a script.
+	Cold   bool
+	Force  Force
+	Seen   []Token // with ForcedUnless: generations that are not good enough
+	Await  Token   // the lease waited for so far, zero if none: its failure is accepted at any time
+	NoWait bool    // a live lease is no reason to be woken
+	Old    bool    // return the value that is being replaced
+}
+
+// Acquired is the answer to a [Request].
+type Acquired struct {
+	Verdict
+	Entry
+	Token Token // of the lease, with Grant
+}
+
+// Acquire asks for the lease of key.
+//
+// Each attempt has a token of its own and is sent once; after a lost reply the
+// next attempt names the earlier tokens, so that a lease got without knowing is
+// recognised. If all fail, an attempt is made to release what may have been got.
+func (s *Store) Acquire(ctx context.Context, key string, r Request) (Acquired, error) {
+	clock := s.clockOf(ctx, key)
+	var mine []Token
+	var got Acquired
+	err := s.persist(ctx, func() (err error) {
+		if now, known := clock.Now(); r.Cold && known && len(mine) == 0 {
+			tok := s.Mint()
+			got, err = s.setNX(ctx, key, tok, now, r)
+			if !errors.Is(err, redis.Nil) {
+				mine = append(mine, tok)
+				return err
+			}
+		}
+		got, mine, err = s.acquire(ctx, key, clock, r, mine)
+		return err
+	})
+	if err != nil && !IsFull(err) {
+		s.abandon(ctx, key, mine)
+	}
+	if err != nil {
+		return Acquired{}, s.explain(ctx, key, clock, err)
+	}
+	return got, nil
+}
+
+// setNX tries to win an absent key with a stub built here. It fails with
+// [redis.Nil] if the key is not absent.
+func (s *Store) setNX(ctx context.Context, key string, tok Token, now int64, r Request) (Acquired, error) {
+	stub := stubOf(tok, now+r.Lease.Milliseconds())
+	cmd := redis.NewCmd(ctx, "set", key, stub, "px", r.Keep.Milliseconds(), "nx")
+	if err := s.send(ctx, once{cmd}); err != nil {
+		return Acquired{}, err
+	}
+	return Acquired{Verdict: Grant, Token: tok, Entry: Entry{Now: now}}, nil
+}
+
+// acquire runs the script. The token it was run with is in the answer.
+func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r Request, mine []Token) (Acquired, []Token, error) {
+	sent := time.Now()
+	var tok Token
+	cmd, err := s.leasing(ctx, acquireScript, key, func() []any {
+		tok = s.Mint()
+		args := []any{
+			tok[:], r.Lease.Milliseconds(), r.Keep.Milliseconds(), stubOf(tok, 0), int(r.Force),
+			concat(r.Seen), concat(mine), awaited(r.Await), digit(r.NoWait), digit(r.Old),
+		}
+		mine = append(mine, tok)
+		return args
+	})
+	if err != nil {
+		return Acquired{}, mine, err
+	}
+	got, err := readAcquired(cmd, tok, clock, sent)
+	return got, mine, err
+}
+
+// leasing runs a script that creates a lease: each delivery has arguments of
+// its own, with a token of its own. After NOSCRIPT nothing was run, but a copy
+// may still be under way.
+func (s *Store) leasing(ctx context.Context, sc script, key string, args func() []any) (*redis.Cmd, error) {
+	cmd := redis.NewCmd(ctx, sc.bySHA(key, args())...)
+	err := s.send(ctx, once{cmd})
+	if isNoScript(err) {
+		cmd = redis.NewCmd(ctx, sc.byText(key, args())...)
+		err = s.send(ctx, once{cmd})
+	}
+	return cmd, err
+}
+
+func readAcquired(cmd *redis.Cmd, tok Token, clock *Clock, sent time.Time) (Acquired, error) {
+	reply, err := cmd.Slice()
+	if err != nil || len(reply) != 3 {
+		return Acquired{}, fmt.Errorf("entry: unexpected reply %v to ACQUIRE: %w", reply, err)
+	}
+	verdict, _ := reply[0].(int64)
+	now, _ := reply[1].(int64)
+	b, _ := reply[2].(string)
+	clock.Observe(time.UnixMilli(now), time.Millisecond, sent)
+	got := Acquired{Verdict: Verdict(verdict), Entry: parse([]byte(b), now)}
+	if got.Verdict == Grant {
+		got.Token = tok
+	}
+	return got, nil
+}
+
+// abandon releases leases that may have been granted in replies that were lost.
+func (s *Store) abandon(ctx context.Context, key string, tokens []Token) {
+	ctx = WithBudget(context.WithoutCancel(ctx), s.budget/4)
+	for _, t := range tokens {
+		if _, err := s.Release(ctx, key, t); err != nil {
+			return
+		}
+	}
+}
+
+func stubOf(tok Token, until int64) []byte {
+	h := Header{State: Stub, Lease: tok, LeaseUntil: until}
+	return h.AppendTo(make([]byte, 0, HeaderSize))
+}
+
+func awaited(t Token) []byte {
+	if t.IsZero() {
+		return nil
+	}
+	return t[:]
+}
+
+func digit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
