@@ -35,14 +35,14 @@ const (
 type Request struct {
 	Lease time.Duration // how long until it lapses without EXTEND
 	Keep  time.Duration // how long the key must live at least: load timeout + lease
-	// Cold says that the key was just seen to be absent: a plain SET NX is
-	// tried first, at a tenth of the cost of a script.
-	Cold   bool
-	Force  Force
+	Force Force
 	Seen   []Token // with ForcedUnless: generations that are not good enough
 	Await  Token   // the lease waited for so far, zero if none: its failure is accepted at any time
 	NoWait bool    // a live lease is no reason to be woken
 	Old    bool    // return the value that is being replaced
+	// Mine are tokens of earlier attempts whose replies were lost: a lease with
+	// one of them is the caller's. Claim and Acquire add to them.
+	Mine []Token
 }
 
 // Acquired is the answer to a [Request].
@@ -52,65 +52,65 @@ type Acquired struct {
 	Token Token // of the lease, with Grant
 }
 
+// Claim tries to win a key that was just seen to be absent, with SET NX and a
+// stub built here, at a tenth of the cost of a script. Won is false if the key
+// is not absent after all, if the server's time is not known, or if the reply
+// was lost; [Store.Acquire] then tells which.
+func (s *Store) Claim(ctx context.Context, key string, r *Request) (got Acquired, won bool) {
+	now, known := s.clockOf(ctx, key).Now()
+	if !known {
+		return Acquired{}, false
+	}
+	tok := s.Mint()
+	stub := stubOf(tok, now+r.Lease.Milliseconds())
+	cmd := redis.NewCmd(ctx, "set", key, stub, "px", r.Keep.Milliseconds(), "nx")
+	switch err := s.send(ctx, once{cmd}); {
+	case err == nil:
+		return Acquired{Verdict: Grant, Token: tok, Entry: Entry{Now: now}}, true
+	case !errors.Is(err, redis.Nil):
+		r.Mine = append(r.Mine, tok)
+	}
+	return Acquired{}, false
+}
+
 // Acquire asks for the lease of key.
 //
 // Each attempt has a token of its own and is sent once; after a lost reply the
 // next attempt names the earlier tokens, so that a lease got without knowing is
 // recognised. If all fail, an attempt is made to release what may have been got.
-func (s *Store) Acquire(ctx context.Context, key string, r Request) (Acquired, error) {
+func (s *Store) Acquire(ctx context.Context, key string, r *Request) (got Acquired, err error) {
 	clock := s.clockOf(ctx, key)
-	var mine []Token
-	var got Acquired
-	err := s.persist(ctx, func() (err error) {
-		if now, known := clock.Now(); r.Cold && known && len(mine) == 0 {
-			tok := s.Mint()
-			got, err = s.setNX(ctx, key, tok, now, r)
-			if !errors.Is(err, redis.Nil) {
-				mine = append(mine, tok)
-				return err
-			}
-		}
-		got, mine, err = s.acquire(ctx, key, clock, r, mine)
+	err = s.persist(ctx, func() (err error) {
+		got, err = s.acquire(ctx, key, clock, r)
 		return err
 	})
-	if err != nil && !IsFull(err) {
-		s.abandon(ctx, key, mine)
-	}
 	if err != nil {
+		if !IsFull(err) {
+			s.abandon(ctx, key, r.Mine)
+		}
 		return Acquired{}, s.explain(ctx, key, clock, err)
 	}
+	r.Mine = r.Mine[:0]
 	return got, nil
 }
 
-// setNX tries to win an absent key with a stub built here. It fails with
-// [redis.Nil] if the key is not absent.
-func (s *Store) setNX(ctx context.Context, key string, tok Token, now int64, r Request) (Acquired, error) {
-	stub := stubOf(tok, now+r.Lease.Milliseconds())
-	cmd := redis.NewCmd(ctx, "set", key, stub, "px", r.Keep.Milliseconds(), "nx")
-	if err := s.send(ctx, once{cmd}); err != nil {
-		return Acquired{}, err
-	}
-	return Acquired{Verdict: Grant, Token: tok, Entry: Entry{Now: now}}, nil
-}
-
-// acquire runs the script. The token it was run with is in the answer.
-func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r Request, mine []Token) (Acquired, []Token, error) {
+// acquire runs the script once.
+func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r *Request) (Acquired, error) {
 	sent := time.Now()
 	var tok Token
 	cmd, err := s.leasing(ctx, acquireScript, key, func() []any {
+		mine := concat(r.Mine)
 		tok = s.Mint()
-		args := []any{
+		r.Mine = append(r.Mine, tok)
+		return []any{
 			tok[:], r.Lease.Milliseconds(), r.Keep.Milliseconds(), stubOf(tok, 0), int(r.Force),
-			concat(r.Seen), concat(mine), awaited(r.Await), digit(r.NoWait), digit(r.Old),
+			concat(r.Seen), mine, awaited(r.Await), digit(r.NoWait), digit(r.Old),
 		}
-		mine = append(mine, tok)
-		return args
 	})
 	if err != nil {
-		return Acquired{}, mine, err
+		return Acquired{}, err
 	}
-	got, err := readAcquired(cmd, tok, clock, sent)
-	return got, mine, err
+	return readAcquired(cmd, tok, clock, sent)
 }
 
 // leasing runs a script that creates a lease: each delivery has arguments of
