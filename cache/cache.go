@@ -1,0 +1,214 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/getorprime/getorprime/internal/entry"
+	"github.com/getorprime/getorprime/internal/flight"
+	"github.com/getorprime/getorprime/internal/lease"
+	"github.com/getorprime/getorprime/internal/wake"
+	"github.com/getorprime/getorprime/loader"
+)
+
+// Cache is a read-through cache on one Redis. Its keyspaces share one wake-up
+// subscription, one observer and one bound on concurrent loads. It is safe for
+// concurrent use.
+type Cache struct {
+	opts    Options
+	store   *entry.Store
+	bus     *wake.Bus
+	keeper  lease.Keeper
+	flights flight.Group[*answer]
+	gate    *semaphore.Weighted // nil: no bound
+	spaces  loader.Registry[registered]
+	counts  counters
+	cools   cools
+	clock   atomic.Uint64 // counts instants; see tick
+	accepts func(start, asOf uint64) bool
+
+	mu        sync.Mutex // guards what follows
+	prefixes  map[string]*space
+	uncertain map[string]struct{} // keys whose invalidation failed
+
+	doubts atomic.Int64 // len(uncertain)
+	closed atomic.Bool
+}
+
+// New returns a cache on client, which stays the caller's to close. It does not
+// talk to Redis, and so works when Redis is not there yet. All problems in opts
+// are reported at once.
+//
+// It refuses clients on which an invalidated value could be served: a
+// [redis.Ring], a client with client-side caching, and one that reads from
+// replicas unless Options.AllowReplicaReads accepts that. On a
+// [redis.ClusterClient] without ContextTimeoutEnabled each command takes a
+// goroutine, because go-redis then ignores deadlines.
+func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
+	o := opts.withDefaults()
+	if err := errors.Join(checkClient(client, o.AllowReplicaReads), o.validate()); err != nil {
+		return nil, err
+	}
+	channel := o.Namespace + "getorprime.wake"
+	c := &Cache{
+		opts:      o,
+		store:     entry.NewStore(client, channel, o.RedisBudget),
+		prefixes:  make(map[string]*space),
+		uncertain: make(map[string]struct{}),
+		accepts:   func(start, asOf uint64) bool { return start < asOf },
+	}
+	c.bus = wake.NewBus(client, channel, &wake.BusOptions{DisablePubSub: o.DisablePubSub, OnMessage: c.heard})
+	if o.MaxConcurrentLoads > 0 {
+		c.gate = semaphore.NewWeighted(int64(o.MaxConcurrentLoads))
+	}
+	return c, nil
+}
+
+// Close refuses further calls with [ErrClosed] and waits for loads under way.
+// When ctx ends first it cancels them, and returns ctx's error once their
+// leases are released; a loader that ignores its context is left behind. It may
+// be called more than once.
+func (c *Cache) Close(ctx context.Context) error {
+	c.closed.Store(true)
+	landed := make(chan struct{})
+	go func() {
+		c.flights.Wait()
+		close(landed)
+	}()
+	var err error
+	select {
+	case <-landed:
+	case <-ctx.Done():
+		err = ctx.Err()
+		c.flights.CancelAll(ErrClosed)
+		<-landed
+	}
+	c.keeper.Close()
+	c.bus.Close()
+	c.cools.clear()
+	return err
+}
+
+// tick returns the next instant of this cache's logical clock (Lamport, "Time,
+// clocks, and the ordering of events in a distributed system", 1978). Instants
+// of one process are ordered as they were taken, whatever its clocks do.
+func (c *Cache) tick() uint64 { return c.clock.Add(1) }
+
+// random returns a number in [0, 1).
+func random() float64 { return rand.Float64() }
+
+// heard takes in a message from another process: an invalidation ends a
+// cool-down that only this process knows of.
+func (c *Cache) heard(m wake.Message) {
+	if m.Kind == wake.Invalidated || m.Kind == wake.Stored {
+		c.cools.end(m.Topic)
+	}
+}
+
+// Invalidate deletes the entries of keys, each given with its prefix, in the
+// versions their keyspaces name. No call that starts after it returned without
+// an error gets a value whose load began before. Call it after the database has
+// committed.
+//
+// It goes on when ctx is cancelled, since the commit has happened, within its
+// own Redis budget. Keys that could not be deleted are in the
+// [*InvalidateError]. A key without a keyspace is [ErrNoLoader].
+func (c *Cache) Invalidate(ctx context.Context, keys ...string) error {
+	var full []string
+	for _, key := range keys {
+		r, id, err := c.lookup(key)
+		if err != nil {
+			return err
+		}
+		full = append(full, r.core().versions(id)...)
+	}
+	return c.invalidate(ctx, full)
+}
+
+// lookup finds the keyspace of a key by the longest registered prefix.
+func (c *Cache) lookup(key string) (r registered, id string, err error) {
+	prefix, r, ok := c.spaces.Lookup(key)
+	if !ok {
+		return nil, "", noLoader(key)
+	}
+	if id = key[len(prefix):]; id == "" {
+		return nil, "", r.core().emptyID()
+	}
+	return r, id, nil
+}
+
+// invalidateParallel bounds the round trips under way for one Invalidate.
+const invalidateParallel = 16
+
+func (c *Cache) invalidate(ctx context.Context, keys []string) error {
+	ctx = entry.WithBudget(context.WithoutCancel(ctx), c.opts.RedisBudget)
+	errs := make([]error, len(keys))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, invalidateParallel)
+	for i, key := range keys {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = c.drop(ctx, key)
+			<-slots
+		})
+	}
+	wg.Wait()
+	failed := &InvalidateError{Err: ErrUnavailable}
+	for i, err := range errs {
+		if err != nil {
+			failed.Keys = append(failed.Keys, keys[i])
+			failed.Err = errors.Join(ErrUnavailable, err)
+		}
+	}
+	if len(failed.Keys) > 0 {
+		return failed
+	}
+	return nil
+}
+
+// drop invalidates one key.
+//
+// Flights under way are left to those aboard: whoever comes after the reply
+// starts a load of its own, and needs not wait for an old one.
+func (c *Cache) drop(ctx context.Context, key string) error {
+	if err := c.store.Invalidate(ctx, key); err != nil {
+		c.setUncertain(key, true)
+		return err
+	}
+	c.setUncertain(key, false)
+	c.cools.end(key)
+	c.flights.Detach(key)
+	c.counts.by[Invalidated].Add(1)
+	return nil
+}
+
+func (c *Cache) setUncertain(key string, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is {
+		c.uncertain[key] = struct{}{}
+	} else {
+		delete(c.uncertain, key)
+	}
+	c.doubts.Store(int64(len(c.uncertain)))
+}
+
+// settle repeats the invalidation of a key that failed before.
+func (c *Cache) settle(ctx context.Context, key string) error {
+	if c.doubts.Load() == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	_, is := c.uncertain[key]
+	c.mu.Unlock()
+	if !is {
+		return nil
+	}
+	return c.drop(ctx, key)
+}

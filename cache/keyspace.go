@@ -1,0 +1,269 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/getorprime/getorprime/internal/entry"
+	"github.com/getorprime/getorprime/internal/flight"
+	"github.com/getorprime/getorprime/loader"
+)
+
+// Keyspace is the values of one type under one key prefix. It is safe for
+// concurrent use.
+type Keyspace[V any] struct {
+	*space
+	pointsTo reflect.Type // for V = *T: T; else nil
+}
+
+// Register makes a keyspace of the keys that begin with prefix, whose values
+// are loaded by load. A nil load is allowed: the values then come from
+// [Keyspace.GetOrLoad] and [Keyspace.Set] alone. A nil policy stands for
+// Options.Defaults.
+//
+// A prefix can be registered once. Where prefixes overlap, a key belongs to the
+// longest; the shorter one's keyspace refuses it with a [*KeyError].
+// All problems in policy are reported at once.
+func Register[V any](c *Cache, prefix string, load loader.Func[V], policy *Policy) (*Keyspace[V], error) {
+	typ := reflect.TypeFor[V]()
+	s, err := newSpace(c, prefix, policy, typ)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keyspace[V]{space: s}
+	if typ.Kind() == reflect.Pointer {
+		k.pointsTo = typ.Elem()
+	}
+	s.load = k.encoding(load)
+	s.decode = func(e *entry.Entry) (any, error) { return k.value(e) }
+	if err := k.tryCodec(); err != nil {
+		return nil, fmt.Errorf("cache: Policy of keyspace %q.Codec is %s: cannot encode %v: %w", prefix, s.policy.Codec.Name(), typ, err)
+	}
+	if err := c.add(s, k); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// tryCodec encodes a zero value, so that a type the codec cannot take is found
+// at once.
+func (k *Keyspace[V]) tryCodec() error {
+	if k.typ.Kind() == reflect.Interface {
+		return nil
+	}
+	zero := reflect.New(k.typ).Elem()
+	if k.pointsTo != nil {
+		zero = reflect.New(k.pointsTo)
+	}
+	_, err := k.policy.Codec.MarshalAppend(nil, zero.Interface())
+	return err
+}
+
+// GetOrPrime returns the value of id: from Redis if it is there and fresh, else
+// from the loader, which runs once over all processes while the others wait for
+// its answer.
+//
+// It returns [loader.ErrNotFound] if the loader said so, now or lately; the
+// loader's error if it failed ([*loader.PanicError] if it panicked,
+// [*loader.RemoteError] if it failed in another process); ctx's error as soon
+// as ctx ends, while the load goes on for the others; [ErrUnavailable] if Redis
+// could not be asked; [ErrWaitTimeout], [ErrOverloaded], [ErrReentrant],
+// [ErrNoLoader], [ErrClosed], [*KeyError].
+//
+// The value is the caller's own copy. The loader gets ctx's values, but neither
+// its deadline nor its cancellation.
+func (k *Keyspace[V]) GetOrPrime(ctx context.Context, id string) (V, error) {
+	r, err := k.fetch(ctx, id, k.load, false)
+	return r.Value, err
+}
+
+// GetOrLoad is [Keyspace.GetOrPrime] with a loader given at the call. Callers
+// who share a load get the result of the loader that was called.
+func (k *Keyspace[V]) GetOrLoad(ctx context.Context, id string, load loader.Func[V]) (V, error) {
+	r, err := k.fetch(ctx, id, k.encoding(load), false)
+	return r.Value, err
+}
+
+// Fetch is [Keyspace.GetOrPrime] with what there is to know about the answer.
+// The result also says what it can beside an error.
+func (k *Keyspace[V]) Fetch(ctx context.Context, id string) (Result[V], error) {
+	return k.fetch(ctx, id, k.load, false)
+}
+
+// Refresh loads the value of id though it may still be fresh, and returns a
+// value whose load began after the call. If the load fails the old value stays.
+// Errors are those of [Keyspace.GetOrPrime].
+func (k *Keyspace[V]) Refresh(ctx context.Context, id string) (V, error) {
+	r, err := k.fetch(ctx, id, k.load, true)
+	return r.Value, err
+}
+
+// Peek returns the value of id if it is in Redis and fresh, and never loads. It
+// returns [ErrMiss] if it is not, and [loader.ErrNotFound] if that is what is
+// known of it.
+func (k *Keyspace[V]) Peek(ctx context.Context, id string) (V, error) {
+	var zero V
+	c, err := k.newCall(ctx, id, nil)
+	if err != nil {
+		return zero, err
+	}
+	e, v, err := c.read(ctx)
+	switch {
+	case err != nil:
+		return zero, err
+	case v == gone:
+		return zero, loader.ErrNotFound
+	case v != fresh:
+		return zero, ErrMiss
+	}
+	value, err := k.value(&e)
+	if err != nil {
+		return zero, fmt.Errorf("%w: %w", ErrMiss, err)
+	}
+	return value, nil
+}
+
+// Set makes v the value of id, for the policy's TTL, over whatever is there and
+// whatever is being loaded. When it returns without an error, every process
+// sees v or something newer. Entries of old versions are deleted.
+func (k *Keyspace[V]) Set(ctx context.Context, id string, v V) error {
+	c, err := k.newCall(ctx, id, nil)
+	if err != nil {
+		return err
+	}
+	enc, err := k.encode(v)
+	if err != nil {
+		return err
+	}
+	if err := c.set(entry.WithBudget(ctx, k.cache.opts.RedisBudget), &loaded{encoded: enc}); err != nil {
+		return err
+	}
+	return k.cache.invalidate(ctx, k.versions(id)[1:])
+}
+
+// Invalidate deletes the entries of ids in all versions. See [Cache.Invalidate].
+func (k *Keyspace[V]) Invalidate(ctx context.Context, ids ...string) error {
+	var keys []string
+	for _, id := range ids {
+		if _, err := k.key(id); err != nil {
+			return err
+		}
+		keys = append(keys, k.versions(id)...)
+	}
+	return k.cache.invalidate(ctx, keys)
+}
+
+// fetch gets the answer for one caller and decodes the caller's own copy. If
+// that fails it gets another answer, and then one that was not stored.
+func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refresh bool) (Result[V], error) {
+	c, err := k.newCall(ctx, id, load)
+	if err != nil {
+		return Result[V]{name: k.cache.opts.Name}, err
+	}
+	c.refresh = refresh
+	ctx = entry.WithBudget(ctx, k.cache.opts.RedisBudget)
+	for _, next := range []func(context.Context) (*answer, error){c.answer, c.answer, c.unstoredAnswer} {
+		var a *answer
+		if a, err = next(ctx); err != nil {
+			return Result[V]{name: k.cache.opts.Name}, err
+		}
+		r := k.result(a)
+		if a.err != nil {
+			return r, a.err
+		}
+		if r.Value, err = k.value(&a.Entry); err == nil {
+			return r, nil
+		}
+		k.emit(ctx, Undecodable, c.key, 0, err)
+		c.bad = append(c.bad, a.Generation)
+	}
+	return Result[V]{name: k.cache.opts.Name}, err
+}
+
+// result describes a.
+func (k *Keyspace[V]) result(a *answer) Result[V] {
+	return Result[V]{
+		Source: a.source, Age: age(&a.Entry), TTL: left(&a.Entry), Joined: a.joined, Stored: a.stored,
+		name: k.cache.opts.Name, notFound: a.State == entry.Negative,
+	}
+}
+
+// encoding returns load with its values encoded.
+func (k *Keyspace[V]) encoding(load loader.Func[V]) loadFunc {
+	if load == nil {
+		return nil
+	}
+	return func(ctx context.Context, id string) (encoded, error) {
+		v, err := load(ctx, id)
+		if err != nil {
+			return encoded{}, err
+		}
+		return k.encode(v)
+	}
+}
+
+// encode turns a value into bytes; a nil pointer is a flag, not bytes.
+func (k *Keyspace[V]) encode(v V) (encoded, error) {
+	if k.pointsTo != nil && reflect.ValueOf(v).IsNil() {
+		return encoded{null: true}, nil
+	}
+	b, err := k.policy.Codec.MarshalAppend(nil, v)
+	return encoded{payload: b}, err
+}
+
+// value decodes a copy of the value in e. For V = *T the codec gets a new *T.
+func (k *Keyspace[V]) value(e *entry.Entry) (v V, err error) {
+	if e.Flags.Has(entry.Nil) {
+		return v, nil
+	}
+	if k.pointsTo == nil {
+		err = k.policy.Codec.Unmarshal(e.Payload, &v)
+		return v, err
+	}
+	p := reflect.New(k.pointsTo)
+	if err := k.policy.Codec.Unmarshal(e.Payload, p.Interface()); err != nil {
+		return v, err
+	}
+	return p.Convert(k.typ).Interface().(V), nil
+}
+
+func (k *Keyspace[V]) core() *space { return k.space }
+
+func (k *Keyspace[V]) fetchAny(ctx context.Context, id string) (any, error) {
+	v, err := k.GetOrPrime(ctx, id)
+	return v, err
+}
+
+// unstoredAnswer loads a value of the caller's own that is not stored.
+func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
+	a, _, err := c.cache.flights.Do(ctx, "unstored "+c.key, func(f *flight.Flight) *answer {
+		p := &priming{call: c, flight: f, request: c.request()}
+		return p.loadUnstored(f.Context())
+	})
+	if err != nil {
+		return nil, ended(ctx)
+	}
+	return a, nil
+}
+
+// set takes the lease from whoever has it and stores l under it.
+func (c *call) set(ctx context.Context, l *loaded) error {
+	r := c.request()
+	tok, err := c.cache.store.Seize(ctx, c.key, r.Lease, r.Keep)
+	if err != nil {
+		return c.trouble(ctx, "setting", err)
+	}
+	kept := context.WithoutCancel(ctx)
+	if _, err = c.cache.store.Fill(kept, c.key, tok, c.content(l, 0), c.policy.LoadTimeout); err != nil {
+		_, freed := c.cache.store.Release(kept, c.key, tok)
+		return errors.Join(c.unavailable(kept, "setting", err), freed)
+	}
+	c.cache.setUncertain(c.key, false)
+	c.cache.cools.end(c.key)
+	c.cache.flights.Detach(c.key)
+	c.emit(ctx, Stored, c.key, time.Duration(0), nil)
+	return nil
+}

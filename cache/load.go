@@ -1,0 +1,313 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/getorprime/getorprime/internal/entry"
+	"github.com/getorprime/getorprime/internal/flight"
+	"github.com/getorprime/getorprime/internal/lease"
+	"github.com/getorprime/getorprime/internal/loadctl"
+	"github.com/getorprime/getorprime/loader"
+)
+
+// loaded is what a loader came to.
+type loaded struct {
+	encoded
+	took     time.Duration
+	ttl      time.Duration // 0: the policy's
+	unstored bool          // the loader said "do not store"
+	notFound bool
+	err      error // a failure
+	canceled bool  // nobody waits any more; err says why
+	panicked bool
+	began    uint64 // the instant before the loader was called
+}
+
+// granted loads under the lease in got and stores what came of it. The lease is
+// kept while the load runs; a waiter elsewhere keeps the load going when nobody
+// here waits any more.
+func (p *priming) granted(ctx context.Context, got entry.Acquired, sent time.Time) *answer {
+	p.emit(ctx, LeaseGranted, p.key, 0, nil)
+	held := p.cache.keeper.Keep(lease.Grant{
+		TTL: p.request.Lease, Since: sent, MaxHold: p.policy.LoadTimeout,
+		Extend: func(ctx context.Context) (bool, error) {
+			held, waited, err := p.cache.store.Extend(ctx, p.key, got.Token, p.request.Lease, p.request.Keep)
+			if waited {
+				p.flight.Pin()
+			}
+			return held, err
+		},
+		Lost: func(error) { p.emit(ctx, LeaseLost, p.key, 0, nil) },
+	})
+	l := p.run(ctx, p.replaced(&got.Entry))
+	held.Stop()
+	return p.finish(context.WithoutCancel(ctx), &got, l)
+}
+
+// replaced returns the value that e holds, or nil.
+func (p *priming) replaced(e *entry.Entry) *entry.Entry {
+	if e.Known && e.State == entry.Value && e.Now < e.HardUntil && p.decodable(e) {
+		return e
+	}
+	return nil
+}
+
+// loadUnstored loads without a lease and stores nothing. Its failure cools down
+// in this process alone.
+func (p *priming) loadUnstored(ctx context.Context) *answer {
+	l := p.run(ctx, nil)
+	if l.err != nil && !l.canceled {
+		p.cache.cools.begin(p.key, cool{err: l.err, until: time.Now().Add(p.policy.cooldown(1))})
+	}
+	return p.answered(l, l.began)
+}
+
+// run calls the loader, once there is room for another load.
+func (p *priming) run(ctx context.Context, old *entry.Entry) *loaded {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return &loaded{err: err, canceled: true, began: p.cache.tick()}
+	}
+	defer leave()
+
+	ctx, cancel := context.WithTimeoutCause(ctx, p.policy.LoadTimeout, ErrLoadTimeout)
+	defer cancel()
+	control := &loadctl.Control{Previous: p.previous(old)}
+	ctx = loadctl.With(underLoad(ctx, p.cache, p.key), control)
+	l := &loaded{began: p.cache.tick()}
+	start := time.Now()
+	o, ended := flight.Run(ctx, func(ctx context.Context) (encoded, error) {
+		return p.load(ctx, p.id)
+	}, func() { p.cache.counts.hung.Add(-1) })
+	if !ended {
+		p.cache.counts.hung.Add(1)
+	}
+	l.took = time.Since(start)
+	control.Seal()
+	p.judgeLoad(ctx, l, o, control)
+	p.keepOld(l, old)
+	p.report(ctx, l)
+	return l
+}
+
+// enter takes a place in the keyspace's bulkhead and the cache's, and returns
+// how to leave them.
+func (p *priming) enter(ctx context.Context) (leave func(), err error) {
+	var in []*semaphore.Weighted
+	leave = func() {
+		for _, g := range in {
+			g.Release(1)
+		}
+	}
+	for _, g := range p.gates {
+		if !g.TryAcquire(1) {
+			if err := p.queue(ctx, g); err != nil {
+				leave()
+				return nil, err
+			}
+		}
+		in = append(in, g)
+	}
+	return leave, nil
+}
+
+// queue waits for a place in g, first come, first served.
+func (p *priming) queue(ctx context.Context, g *semaphore.Weighted) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.policy.LoadTimeout, ErrOverloaded)
+	defer cancel()
+	if g.Acquire(ctx, 1) == nil {
+		return nil
+	}
+	err := context.Cause(ctx)
+	if errors.Is(err, ErrOverloaded) {
+		p.emit(ctx, Overloaded, p.key, p.policy.LoadTimeout, err)
+		err = fmt.Errorf("%w: waited %v to load a key of %q", err, p.policy.LoadTimeout, p.prefix)
+	}
+	return err
+}
+
+// previous returns what a loader gets that asks for the value it replaces.
+func (p *priming) previous(old *entry.Entry) func() (any, bool) {
+	if old == nil {
+		return nil
+	}
+	return func() (any, bool) {
+		v, err := p.decode(old)
+		return v, err == nil
+	}
+}
+
+// judgeLoad says what the loader's outcome means. Whether a load was cancelled is
+// judged by its context, not by the error the loader made of it.
+func (p *priming) judgeLoad(ctx context.Context, l *loaded, o flight.Outcome[encoded], control *loadctl.Control) {
+	ttl, unstored, misuse := control.Outcome()
+	l.encoded, l.ttl, l.unstored = o.Value, ttl, unstored
+	switch cause := context.Cause(ctx); {
+	case o.Panicked:
+		l.err, l.panicked = &loader.PanicError{Value: o.Panic, Stack: o.Stack}, true
+	case o.Exited:
+		l.err, l.panicked = &loader.PanicError{Value: loader.ErrGoexit}, true
+	case o.Err == nil && misuse == nil:
+	case errors.Is(o.Err, loader.ErrNotFound):
+		l.notFound = true
+	case errors.Is(cause, flight.ErrAbandoned), errors.Is(cause, ErrClosed):
+		l.err, l.canceled = cause, true
+	case errors.Is(cause, ErrLoadTimeout):
+		l.err = fmt.Errorf("%w after %v, a key of %q", cause, p.policy.LoadTimeout, p.prefix)
+	case o.Err == nil:
+		l.err = fmt.Errorf("cache: loader of %q: %w", p.prefix, misuse)
+	default:
+		l.err = o.Err
+	}
+}
+
+// keepOld makes "not modified" the previous value again.
+func (p *priming) keepOld(l *loaded, old *entry.Entry) {
+	switch {
+	case !errors.Is(l.err, loader.ErrNotModified) || l.canceled:
+	case old == nil:
+		l.err = fmt.Errorf("cache: loader of %q: %w, but there is no previous value", p.prefix, l.err)
+	default:
+		l.encoded, l.err = encoded{old.Payload, old.Flags.Has(entry.Nil)}, nil
+	}
+}
+
+// report tells what a load came to.
+func (p *priming) report(ctx context.Context, l *loaded) {
+	kind := Loaded
+	switch {
+	case l.notFound:
+		kind = NotFound
+	case l.panicked:
+		kind = LoadPanicked
+	case l.canceled:
+		kind = LoadCanceled
+	case l.err != nil:
+		kind = LoadFailed
+	default:
+		p.delta.Store(int64(smoothed(time.Duration(p.delta.Load()), l.took)))
+	}
+	p.emit(ctx, kind, p.key, l.took, l.err)
+}
+
+// finish ends the lease according to what the load came to.
+func (p *priming) finish(ctx context.Context, got *entry.Acquired, l *loaded) *answer {
+	switch {
+	case l.canceled:
+		_, err := p.cache.store.Release(ctx, p.key, got.Token)
+		p.complain(ctx, "releasing a lease", err)
+		return p.answered(l, l.began)
+	case l.err != nil:
+		return p.fail(ctx, got, l)
+	case l.unstored || l.notFound && p.policy.NotFoundTTL == off:
+		asOf := p.cache.tick()
+		held, err := p.cache.store.ReleaseUnstored(ctx, p.key, got.Token, bypassFor)
+		p.complain(ctx, "releasing a lease", err)
+		if !held {
+			asOf = l.began
+		}
+		return p.answered(l, asOf)
+	}
+	return p.fill(ctx, got, l)
+}
+
+// bypassFor is how long after a load that is not to be stored others load
+// without waiting for each other.
+const bypassFor = time.Second
+
+// fail ends the lease with a failure, which everybody gets until it has cooled
+// down.
+func (p *priming) fail(ctx context.Context, got *entry.Acquired, l *loaded) *answer {
+	failures := got.Failures + min(1, 255-got.Failures)
+	d := p.policy.cooldown(failures)
+	f := entry.Failure{Message: l.err.Error(), Panic: l.panicked}
+	if p := (*loader.PanicError)(nil); errors.As(l.err, &p) {
+		f.Message = fmt.Sprint(p.Value)
+	}
+	asOf := p.cache.tick()
+	kept, _, err := p.cache.store.Fail(ctx, p.key, got.Token, f, failures, d)
+	c := cool{token: got.Token, err: l.err, until: time.Now().Add(d)}
+	switch {
+	case err != nil:
+		c.token, asOf = entry.Token{}, l.began
+		p.cache.cools.begin(p.key, c)
+		p.complain(ctx, "sharing a failure", err)
+	case kept == entry.FailLost:
+		asOf = l.began
+	default:
+		p.cache.cools.begin(p.key, c)
+	}
+	return p.answered(l, asOf)
+}
+
+// fill stores what was loaded, if the lease still stands. If it does not, those
+// aboard get what was loaded all the same: it is as old as the load's beginning.
+func (p *priming) fill(ctx context.Context, got *entry.Acquired, l *loaded) *answer {
+	c := p.content(l, got.Delta)
+	asOf := p.cache.tick()
+	stored, err := p.cache.store.Fill(ctx, p.key, got.Token, c, p.policy.LoadTimeout)
+	switch {
+	case err != nil:
+		p.emit(ctx, StoreFailed, p.key, 0, err)
+		if entry.IsFull(err) {
+			_, err = p.cache.store.Release(ctx, p.key, got.Token)
+			p.complain(ctx, "releasing a lease", err)
+		}
+		return p.answered(l, l.began)
+	case stored == entry.Lost:
+		p.emit(ctx, StoreRefused, p.key, 0, nil)
+		return p.answered(l, l.began)
+	}
+	p.emit(ctx, Stored, p.key, 0, nil)
+	p.cache.cools.end(p.key)
+	a := p.answered(l, asOf)
+	a.stored, a.FreshUntil = true, c.Fresh.Milliseconds()
+	return a
+}
+
+// content is what l is stored as.
+func (s *space) content(l *loaded, delta time.Duration) entry.Content {
+	c := entry.Content{
+		State: entry.Value, Schema: s.schema, Payload: l.payload,
+		Delta: smoothed(delta, l.took), Fresh: s.policy.TTL,
+	}
+	if l.null {
+		c.Flags |= entry.Nil
+	}
+	if l.ttl > 0 {
+		c.Fresh = l.ttl
+	}
+	if l.notFound {
+		c.State, c.Flags, c.Payload, c.Fresh = entry.Negative, 0, nil, s.policy.NotFoundTTL
+	}
+	c.Fresh = jittered(c.Fresh, s.policy.Jitter, random())
+	c.Hard = c.Fresh
+	return c
+}
+
+// answered is the answer of a load of this process. Its times count from now.
+func (p *priming) answered(l *loaded, asOf uint64) *answer {
+	a := &answer{source: FromLoad, err: l.err, asOf: asOf, began: l.began}
+	a.Entry = entry.Entry{Payload: l.payload, Known: true}
+	a.State, a.Schema = entry.Value, p.schema
+	if l.null {
+		a.Flags = entry.Nil
+	}
+	if l.notFound {
+		a.State, a.err = entry.Negative, loader.ErrNotFound
+	}
+	return a
+}
+
+// complain logs what nobody is there to be told: a lease that could not be ended
+// lapses by itself.
+func (s *space) complain(ctx context.Context, doing string, err error) {
+	if err != nil {
+		s.cache.opts.Logger.WarnContext(ctx, "getorprime: "+doing+" failed", "prefix", s.prefix, "error", err)
+	}
+}

@@ -1,0 +1,184 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/getorprime/getorprime/internal/entry"
+	"github.com/getorprime/getorprime/internal/flight"
+	"github.com/getorprime/getorprime/internal/wake"
+	"github.com/getorprime/getorprime/loader"
+)
+
+// prime is the work of a flight: it gets the lease and loads, or waits for the
+// process that has it.
+//
+//  1. A key that was just seen to be absent is claimed with SET NX.
+//  2. Else the flight registers for the key's wake-up, and only then asks for
+//     the lease; whatever is stored after the answer will wake it.
+//  3. Told to wait, it asks again at each message and each poll.
+//  4. With the lease it loads; told of a value or a failure it answers with it.
+func (c *call) prime(f *flight.Flight, absent bool) *answer {
+	ctx := f.Context()
+	p := &priming{call: c, flight: f, request: c.request(), since: c.cache.tick()}
+	p.request.Old = true
+	if c.refresh {
+		p.request.Force = entry.Forced
+	}
+	if absent {
+		sent := time.Now()
+		if got, won := c.cache.store.Claim(ctx, c.key, &p.request); won {
+			return p.granted(ctx, got, sent)
+		}
+	}
+	return p.ask(ctx)
+}
+
+// priming is a flight on its way to an answer.
+type priming struct {
+	*call
+	flight  *flight.Flight
+	request entry.Request
+	since   uint64    // the instant before the first request for the lease
+	asOf    uint64    // the instant before the latest one
+	sent    time.Time // the same on the clock
+	bads    int       // how many values turned out not to be decodable
+}
+
+// ask asks for the lease until there is an answer.
+func (p *priming) ask(ctx context.Context) *answer {
+	watch := p.cache.bus.Watch(p.key)
+	defer watch.Stop()
+	limited, cancel := context.WithTimeoutCause(ctx, p.policy.WaitTimeout, ErrWaitTimeout)
+	defer cancel()
+
+	var got entry.Acquired
+	var a *answer
+	start := time.Now()
+	backoff := &wake.Backoff{}
+	woken, err := wake.Until(limited, watch, backoff, func(ctx context.Context) (time.Duration, bool, error) {
+		if a = p.told(watch); a != nil {
+			return 0, true, nil
+		}
+		var err error
+		if got, err = p.acquire(ctx); err != nil {
+			return 0, false, err
+		}
+		if got.Verdict != entry.Wait {
+			return 0, true, nil
+		}
+		backoff.Expect = p.expect(got.Delta)
+		return time.Duration(got.LeaseUntil-got.Now) * time.Millisecond, false, nil
+	})
+	p.woke(ctx, woken, time.Since(start))
+	switch {
+	case err != nil:
+		return p.gaveUp(limited, ctx, err)
+	case a != nil:
+		return a
+	}
+	return p.settled(ctx, got)
+}
+
+// acquire asks for the lease once. Each time has a budget of its own but the
+// first, which shares the caller's: a long wait may take many polls.
+func (p *priming) acquire(ctx context.Context) (entry.Acquired, error) {
+	if !p.sent.IsZero() {
+		ctx = entry.WithBudget(ctx, p.cache.opts.RedisBudget)
+	}
+	p.asOf, p.sent = p.cache.tick(), time.Now()
+	got, err := p.cache.store.Acquire(ctx, p.key, &p.request)
+	if err != nil {
+		return got, err
+	}
+	switch got.Verdict {
+	case entry.Wait:
+		p.awaits(&got)
+	case entry.Hit:
+		if got.State == entry.Value && !p.decodable(&got.Entry) {
+			return p.spurn(ctx, got)
+		}
+	}
+	return got, nil
+}
+
+// awaits notes which lease is waited for. For a refresh neither its value nor
+// the one before is good enough: both loads may have begun before the call.
+// Any later one began after.
+func (p *priming) awaits(got *entry.Acquired) {
+	p.request.Await = got.Lease
+	if p.refresh && p.request.Force == entry.Forced {
+		p.request.Force = entry.ForcedUnless
+		p.request.Seen = []entry.Token{got.Generation, got.Lease}
+	}
+}
+
+// spurn asks again for a fresh value that cannot be decoded, with force. The
+// second time in one flight the value is loaded and not stored, so that two
+// programs that cannot read each other's values do not load for ever.
+func (p *priming) spurn(ctx context.Context, got entry.Acquired) (entry.Acquired, error) {
+	p.emit(ctx, Undecodable, p.key, 0, nil)
+	if p.bads++; p.bads > 1 {
+		return entry.Acquired{Verdict: entry.Bypassed}, nil
+	}
+	if p.request.Force == entry.Unforced {
+		p.request.Force = entry.ForcedUnless
+	}
+	p.request.Seen = append(p.request.Seen, got.Generation)
+	return p.acquire(ctx)
+}
+
+// told returns the failure of the awaited load, if a message brought it.
+func (p *priming) told(w *wake.Watch) *answer {
+	m, ok := w.Failure()
+	if !ok || entry.Token(m.Token) != p.request.Await || p.request.Await.IsZero() {
+		return nil
+	}
+	return &answer{source: FromPeer, err: remote(m.Text, m.Kind == wake.Panicked), asOf: p.since, began: p.since}
+}
+
+// woke reports what ended a wait, if there was one.
+func (p *priming) woke(ctx context.Context, by wake.Woken, d time.Duration) {
+	switch by {
+	case wake.ByMessage:
+		p.emit(ctx, WokenMessage, p.key, d, nil)
+	case wake.ByPoll:
+		p.emit(ctx, WokenPoll, p.key, d, nil)
+	}
+}
+
+// gaveUp answers when the lease could not be asked for, or the wait was over.
+func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
+	a := &answer{asOf: p.since, began: p.since}
+	switch {
+	case entry.IsFull(err):
+		return p.loadUnstored(ctx)
+	case ctx.Err() != nil:
+		a.err = context.Cause(ctx)
+	case errors.Is(context.Cause(limited), ErrWaitTimeout):
+		p.emit(ctx, WaitTimedOut, p.key, p.policy.WaitTimeout, nil)
+		a.err = ErrWaitTimeout
+	default:
+		a.err = p.trouble(ctx, "leasing", err)
+	}
+	return a
+}
+
+// settled acts on the final answer to the request for the lease. What it says
+// is as of the latest request.
+func (p *priming) settled(ctx context.Context, got entry.Acquired) *answer {
+	switch got.Verdict {
+	case entry.Grant:
+		return p.granted(ctx, got, p.sent)
+	case entry.Bypassed:
+		return p.loadUnstored(ctx)
+	case entry.Cooling:
+		return &answer{source: FromPeer, err: p.failure(&got.Entry), asOf: p.since, began: p.since}
+	}
+	a := &answer{Entry: got.Entry, source: FromPeer, stored: true, asOf: p.asOf, began: p.since}
+	if got.State == entry.Negative {
+		a.err = loader.ErrNotFound
+	}
+	return a
+}
