@@ -30,8 +30,8 @@ type Cache struct {
 	spaces  loader.Registry[registered]
 	counts  counters
 	cools   cools
-	clock   atomic.Uint64 // counts instants; see tick
-	accepts func(start, asOf uint64) bool
+	clock   atomic.Uint64             // counts instants; see tick
+	takes   func(*call, *answer) bool // the rule of asOf; only proofs weaken it
 
 	mu        sync.Mutex // guards what follows
 	prefixes  map[string]*space
@@ -61,7 +61,7 @@ func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 		store:     entry.NewStore(client, channel, o.RedisBudget),
 		prefixes:  make(map[string]*space),
 		uncertain: make(map[string]struct{}),
-		accepts:   func(start, asOf uint64) bool { return start < asOf },
+		takes:     (*call).takes,
 	}
 	c.bus = wake.NewBus(client, channel, &wake.BusOptions{DisablePubSub: o.DisablePubSub, OnMessage: c.heard})
 	if o.MaxConcurrentLoads > 0 {

@@ -75,13 +75,13 @@ func (c *call) answer(ctx context.Context) (*answer, error) {
 			return nil, err
 		}
 		c.count(ctx, round, Miss)
-		a, joined, err := c.cache.flights.Do(ctx, c.key, func(f *flight.Flight) *answer {
+		a, joined, err := c.cache.flights.Do(ctx, c.key, func(f *flight.Flight[*answer]) *answer {
 			return c.prime(f, v == absent)
 		})
 		if err != nil {
 			return nil, ended(ctx)
 		}
-		if c.takes(a) {
+		if c.cache.takes(c, a) {
 			got := *a
 			got.joined = joined
 			return &got, nil
@@ -92,9 +92,9 @@ func (c *call) answer(ctx context.Context) (*answer, error) {
 // takes reports whether a is young enough for this caller.
 func (c *call) takes(a *answer) bool {
 	if c.refresh {
-		return c.cache.accepts(c.start, a.began)
+		return c.start < a.began
 	}
-	return c.cache.accepts(c.start, a.asOf)
+	return c.start < a.asOf
 }
 
 // read reads the entry. A refresh has no use for what it finds; nor has a call

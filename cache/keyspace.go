@@ -239,7 +239,7 @@ func (k *Keyspace[V]) fetchAny(ctx context.Context, id string) (any, error) {
 
 // unstoredAnswer loads a value of the caller's own that is not stored.
 func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
-	a, _, err := c.cache.flights.Do(ctx, "unstored "+c.key, func(f *flight.Flight) *answer {
+	a, _, err := c.cache.flights.Do(ctx, "unstored "+c.key, func(f *flight.Flight[*answer]) *answer {
 		p := &priming{call: c, flight: f, request: c.request()}
 		return p.loadUnstored(f.Context())
 	})
@@ -249,7 +249,10 @@ func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
 	return a, nil
 }
 
-// set takes the lease from whoever has it and stores l under it.
+// set takes the lease from whoever has it and stores l under it. If the lease
+// is taken in turn before that, by another Set, a refresh, or a late delivery of
+// this one's first request, the value before l may be there and fresh still: it
+// goes, so that whoever comes next loads.
 func (c *call) set(ctx context.Context, l *loaded) error {
 	r := c.request()
 	tok, err := c.cache.store.Seize(ctx, c.key, r.Lease, r.Keep)
@@ -257,9 +260,13 @@ func (c *call) set(ctx context.Context, l *loaded) error {
 		return c.trouble(ctx, "setting", err)
 	}
 	kept := context.WithoutCancel(ctx)
-	if _, err = c.cache.store.Fill(kept, c.key, tok, c.content(l, 0), c.policy.LoadTimeout); err != nil {
+	stored, err := c.cache.store.Fill(kept, c.key, tok, c.content(l, 0), c.policy.LoadTimeout)
+	switch {
+	case err != nil:
 		_, freed := c.cache.store.Release(kept, c.key, tok)
 		return errors.Join(c.unavailable(kept, "setting", err), freed)
+	case stored == entry.Lost:
+		return c.cache.invalidate(kept, []string{c.key})
 	}
 	c.cache.setUncertain(c.key, false)
 	c.cache.cools.end(c.key)

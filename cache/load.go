@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/getorprime/getorprime/internal/entry"
-	"github.com/getorprime/getorprime/internal/flight"
 	"github.com/getorprime/getorprime/internal/lease"
 	"github.com/getorprime/getorprime/internal/loadctl"
 	"github.com/getorprime/getorprime/loader"
@@ -33,8 +32,8 @@ type loaded struct {
 // here waits any more.
 func (p *priming) granted(ctx context.Context, got entry.Acquired, sent time.Time) *answer {
 	p.emit(ctx, LeaseGranted, p.key, 0, nil)
-	held := p.cache.keeper.Keep(lease.Grant{
-		TTL: p.request.Lease, Since: sent, MaxHold: p.policy.LoadTimeout,
+	return p.run(ctx, p.replaced(&got.Entry), lease.Grant{
+		TTL: p.request.Lease, Since: sent,
 		Extend: func(ctx context.Context) (bool, error) {
 			held, waited, err := p.cache.store.Extend(ctx, p.key, got.Token, p.request.Lease, p.request.Keep)
 			if waited {
@@ -43,10 +42,9 @@ func (p *priming) granted(ctx context.Context, got entry.Acquired, sent time.Tim
 			return held, err
 		},
 		Lost: func(error) { p.emit(ctx, LeaseLost, p.key, 0, nil) },
+	}, func(l *loaded) *answer {
+		return p.finish(context.WithoutCancel(ctx), &got, l)
 	})
-	l := p.run(ctx, p.replaced(&got.Entry))
-	held.Stop()
-	return p.finish(context.WithoutCancel(ctx), &got, l)
 }
 
 // replaced returns the value that e holds, or nil.
@@ -60,60 +58,52 @@ func (p *priming) replaced(e *entry.Entry) *entry.Entry {
 // loadUnstored loads without a lease and stores nothing. Its failure cools down
 // in this process alone.
 func (p *priming) loadUnstored(ctx context.Context) *answer {
-	l := p.run(ctx, nil)
-	if l.err != nil && !l.canceled {
-		p.cache.cools.begin(p.key, cool{err: l.err, until: time.Now().Add(p.policy.cooldown(1))})
-	}
-	return p.answered(l, l.began)
+	none := lease.Grant{TTL: p.policy.LoadTimeout, Since: time.Now()}
+	return p.run(ctx, nil, none, func(l *loaded) *answer {
+		if l.err != nil && !l.canceled {
+			p.cache.cools.begin(p.key, cool{err: l.err, until: time.Now().Add(p.policy.cooldown(1))})
+		}
+		return p.answered(l, l.began)
+	})
 }
 
-// run calls the loader, once there is room for another load.
-func (p *priming) run(ctx context.Context, old *entry.Entry) *loaded {
-	leave, err := p.enter(ctx)
+// run calls the loader, once there is room for another load, and finish with
+// what came of it.
+func (p *priming) run(ctx context.Context, old *entry.Entry, g lease.Grant, finish func(*loaded) *answer) *answer {
+	gates, err := p.enter(ctx)
 	if err != nil {
-		return &loaded{err: err, canceled: true, began: p.cache.tick()}
+		return finish(&loaded{err: err, canceled: true, began: p.cache.tick()})
 	}
-	defer leave()
-
-	ctx, cancel := context.WithTimeoutCause(ctx, p.policy.LoadTimeout, ErrLoadTimeout)
-	defer cancel()
-	control := &loadctl.Control{Previous: p.previous(old)}
-	ctx = loadctl.With(underLoad(ctx, p.cache, p.key), control)
-	l := &loaded{began: p.cache.tick()}
-	start := time.Now()
-	o, ended := flight.Run(ctx, func(ctx context.Context) (encoded, error) {
-		return p.load(ctx, p.id)
-	}, func() { p.cache.counts.hung.Add(-1) })
-	if !ended {
-		p.cache.counts.hung.Add(1)
+	a := &attempt{
+		priming: p, ctx: ctx, old: old, finish: finish, gates: gates,
+		control: loadctl.Control{Previous: p.previous(old)},
+		began:   p.cache.tick(), start: time.Now(),
 	}
-	l.took = time.Since(start)
-	control.Seal()
-	p.judgeLoad(ctx, l, o, control)
-	p.keepOld(l, old)
-	p.report(ctx, l)
-	return l
+	g.MaxHold = a.start.Sub(g.Since) + p.policy.LoadTimeout
+	g.Over = func() { p.flight.Cancel(ErrLoadTimeout) }
+	a.held = p.cache.keeper.Keep(g)
+	return a.run()
 }
 
-// enter takes a place in the keyspace's bulkhead and the cache's, and returns
-// how to leave them.
-func (p *priming) enter(ctx context.Context) (leave func(), err error) {
-	var in []*semaphore.Weighted
-	leave = func() {
-		for _, g := range in {
-			g.Release(1)
+// enter takes a place in the keyspace's bulkhead and the cache's. It returns the
+// places taken.
+func (p *priming) enter(ctx context.Context) ([]*semaphore.Weighted, error) {
+	for i, g := range p.gates {
+		if g.TryAcquire(1) {
+			continue
+		}
+		if err := p.queue(ctx, g); err != nil {
+			leave(p.gates[:i])
+			return nil, err
 		}
 	}
-	for _, g := range p.gates {
-		if !g.TryAcquire(1) {
-			if err := p.queue(ctx, g); err != nil {
-				leave()
-				return nil, err
-			}
-		}
-		in = append(in, g)
+	return p.gates, nil
+}
+
+func leave(gates []*semaphore.Weighted) {
+	for _, g := range gates {
+		g.Release(1)
 	}
-	return leave, nil
 }
 
 // queue waits for a place in g, first come, first served.
@@ -140,59 +130,6 @@ func (p *priming) previous(old *entry.Entry) func() (any, bool) {
 		v, err := p.decode(old)
 		return v, err == nil
 	}
-}
-
-// judgeLoad says what the loader's outcome means. Whether a load was cancelled is
-// judged by its context, not by the error the loader made of it.
-func (p *priming) judgeLoad(ctx context.Context, l *loaded, o flight.Outcome[encoded], control *loadctl.Control) {
-	ttl, unstored, misuse := control.Outcome()
-	l.encoded, l.ttl, l.unstored = o.Value, ttl, unstored
-	switch cause := context.Cause(ctx); {
-	case o.Panicked:
-		l.err, l.panicked = &loader.PanicError{Value: o.Panic, Stack: o.Stack}, true
-	case o.Exited:
-		l.err, l.panicked = &loader.PanicError{Value: loader.ErrGoexit}, true
-	case o.Err == nil && misuse == nil:
-	case errors.Is(o.Err, loader.ErrNotFound):
-		l.notFound = true
-	case errors.Is(cause, flight.ErrAbandoned), errors.Is(cause, ErrClosed):
-		l.err, l.canceled = cause, true
-	case errors.Is(cause, ErrLoadTimeout):
-		l.err = fmt.Errorf("%w after %v, a key of %q", cause, p.policy.LoadTimeout, p.prefix)
-	case o.Err == nil:
-		l.err = fmt.Errorf("cache: loader of %q: %w", p.prefix, misuse)
-	default:
-		l.err = o.Err
-	}
-}
-
-// keepOld makes "not modified" the previous value again.
-func (p *priming) keepOld(l *loaded, old *entry.Entry) {
-	switch {
-	case !errors.Is(l.err, loader.ErrNotModified) || l.canceled:
-	case old == nil:
-		l.err = fmt.Errorf("cache: loader of %q: %w, but there is no previous value", p.prefix, l.err)
-	default:
-		l.encoded, l.err = encoded{old.Payload, old.Flags.Has(entry.Nil)}, nil
-	}
-}
-
-// report tells what a load came to.
-func (p *priming) report(ctx context.Context, l *loaded) {
-	kind := Loaded
-	switch {
-	case l.notFound:
-		kind = NotFound
-	case l.panicked:
-		kind = LoadPanicked
-	case l.canceled:
-		kind = LoadCanceled
-	case l.err != nil:
-		kind = LoadFailed
-	default:
-		p.delta.Store(int64(smoothed(time.Duration(p.delta.Load()), l.took)))
-	}
-	p.emit(ctx, kind, p.key, l.took, l.err)
 }
 
 // finish ends the lease according to what the load came to.

@@ -19,7 +19,7 @@ import (
 //     the lease; whatever is stored after the answer will wake it.
 //  3. Told to wait, it asks again at each message and each poll.
 //  4. With the lease it loads; told of a value or a failure it answers with it.
-func (c *call) prime(f *flight.Flight, absent bool) *answer {
+func (c *call) prime(f *flight.Flight[*answer], absent bool) *answer {
 	ctx := f.Context()
 	p := &priming{call: c, flight: f, request: c.request(), since: c.cache.tick()}
 	p.request.Old = true
@@ -38,7 +38,7 @@ func (c *call) prime(f *flight.Flight, absent bool) *answer {
 // priming is a flight on its way to an answer.
 type priming struct {
 	*call
-	flight  *flight.Flight
+	flight  *flight.Flight[*answer]
 	request entry.Request
 	since   uint64    // the instant before the first request for the lease
 	asOf    uint64    // the instant before the latest one
@@ -176,7 +176,10 @@ func (p *priming) settled(ctx context.Context, got entry.Acquired) *answer {
 	case entry.Cooling:
 		return &answer{source: FromPeer, err: p.failure(&got.Entry), asOf: p.since, began: p.since}
 	}
-	a := &answer{Entry: got.Entry, source: FromPeer, stored: true, asOf: p.asOf, began: p.since}
+	a := &answer{Entry: got.Entry, source: FromPeer, stored: true, asOf: p.asOf}
+	if p.refresh {
+		a.began = p.since // else the value may have been on its way before: see awaits
+	}
 	if got.State == entry.Negative {
 		a.err = loader.ErrNotFound
 	}

@@ -33,9 +33,9 @@ const (
 
 // Request says what kind of lease is wanted.
 type Request struct {
-	Lease time.Duration // how long until it lapses without EXTEND
-	Keep  time.Duration // how long the key must live at least: load timeout + lease
-	Force Force
+	Lease  time.Duration // how long until it lapses without EXTEND
+	Keep   time.Duration // how long the key must live at least: load timeout + lease
+	Force  Force
 	Seen   []Token // with ForcedUnless: generations that are not good enough
 	Await  Token   // the lease waited for so far, zero if none: its failure is accepted at any time
 	NoWait bool    // a live lease is no reason to be woken
@@ -142,9 +142,10 @@ func readAcquired(cmd *redis.Cmd, tok Token, clock *Clock, sent time.Time) (Acqu
 	return got, nil
 }
 
-// abandon releases leases that may have been granted in replies that were lost.
+// abandon releases leases that may have been granted in replies that were lost,
+// as far as the budget of the call allows: they lapse by themselves.
 func (s *Store) abandon(ctx context.Context, key string, tokens []Token) {
-	ctx = WithBudget(context.WithoutCancel(ctx), s.budget/4)
+	ctx = detached(ctx, s.budget/4)
 	for _, t := range tokens {
 		if _, err := s.Release(ctx, key, t); err != nil {
 			return

@@ -3,6 +3,7 @@ package entry
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,34 +13,109 @@ import (
 // ErrBudget says that a call has spent its whole Redis budget.
 var ErrBudget = errors.New("entry: Redis budget spent")
 
-// budgeted is a context whose deadline is "the budget that is left, from now":
-// it bounds the time spent inside Redis commands, not the time between them.
-// go-redis asks for the deadline at each read and write of a socket, so no
-// timer is needed to enforce it.
-type budgeted struct {
-	context.Context
-	left atomic.Int64 // nanoseconds
-}
+// A budget is what is left, in nanoseconds, of the time that commands may take.
+type budget struct{ left atomic.Int64 }
 
-// WithBudget returns a context under which all commands together may take d.
+type budgetKey struct{}
+
+// WithBudget returns a context under which all commands together may take d:
+// the time spent inside Redis commands counts, not the time between them.
 func WithBudget(ctx context.Context, d time.Duration) context.Context {
-	b := &budgeted{Context: ctx}
+	b := new(budget)
 	b.left.Store(int64(d))
-	return b
+	return context.WithValue(ctx, budgetKey{}, b)
 }
 
-// Deadline is the earlier of the parent's deadline and the end of the budget.
-func (b *budgeted) Deadline() (time.Time, bool) {
-	end := time.Now().Add(time.Duration(b.left.Load()))
-	if d, ok := b.Context.Deadline(); ok && d.Before(end) {
-		return d, true
+// detached returns a context that does not end with ctx and has what is left of
+// its budget, but at most d.
+func detached(ctx context.Context, d time.Duration) context.Context {
+	if b, ok := ctx.Value(budgetKey{}).(*budget); ok {
+		d = min(d, time.Duration(b.left.Load()))
 	}
-	return end, true
+	return WithBudget(context.WithoutCancel(ctx), d)
 }
 
-func (b *budgeted) spend(since time.Time) { b.left.Add(-int64(time.Since(since))) }
+// bounded is a context for one command. Reads and writes of a socket go by
+// Deadline; waiting for a connection and making one, by Done.
+type bounded struct {
+	context.Context // ends at the deadline, or a little later
+	caller          context.Context
+	at              time.Time
+}
 
-func (b *budgeted) spent() bool { return b.left.Load() <= 0 }
+// Deadline is the exact end.
+func (b *bounded) Deadline() (time.Time, bool) { return b.at, true }
+
+// Value is the caller's.
+func (b *bounded) Value(key any) any { return b.caller.Value(key) }
+
+// endStep is how much later than its deadline a context of ends may end.
+const endStep = 50 * time.Millisecond
+
+// ends makes contexts that end at a deadline. All that end within endStep share
+// one timer: to start and stop one for each command costs a sixth of the
+// command's own CPU time.
+type ends struct {
+	base time.Time
+
+	mu   sync.Mutex                // guards live
+	live map[int64]context.Context // by the end, in steps from base
+}
+
+func newEnds() *ends { return &ends{base: time.Now(), live: map[int64]context.Context{}} }
+
+// bound returns a context for one command that ends at the given instant, or
+// when the caller's deadline passes. The caller's cancellation does not end it:
+// a command cannot be taken back.
+func (e *ends) bound(caller context.Context, at time.Time) context.Context {
+	if d, ok := caller.Deadline(); ok && d.Before(at) {
+		at = d
+	}
+	return &bounded{e.after(at), caller, at}
+}
+
+func (e *ends) after(at time.Time) context.Context {
+	n := int64(at.Sub(e.base)/endStep) + 1
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ctx, ok := e.live[n]
+	if !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(context.Background(), e.base.Add(time.Duration(n)*endStep))
+		context.AfterFunc(ctx, func() {
+			cancel()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			delete(e.live, n)
+		})
+		e.live[n] = ctx
+	}
+	return ctx
+}
+
+// send runs one command, once, and charges its time to the budget in ctx.
+func (s *Store) send(ctx context.Context, cmd redis.Cmder) error {
+	left := s.budget
+	b, limited := ctx.Value(budgetKey{}).(*budget)
+	if limited {
+		left = time.Duration(b.left.Load())
+	}
+	if left <= 0 {
+		return ErrBudget
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := s.client.Process(s.ends.bound(ctx, start.Add(left)), cmd)
+	if limited {
+		b.left.Add(-int64(time.Since(start)))
+	}
+	if err == nil && !s.reached.Load() {
+		s.reached.Store(true)
+	}
+	return err
+}
 
 // processor is the one thing needed of a client to run a command.
 type processor interface {
@@ -48,12 +124,15 @@ type processor interface {
 
 // deadlined returns a way to run commands on client that obeys the deadline of
 // a context, which go-redis does by itself only if ContextTimeoutEnabled is
-// set. A plain client is cloned, sharing its connections, and the option set on
-// the clone. Other clients (a cluster's) run each command in a goroutine that
-// is left behind when the deadline passes.
+// set. Where it is not, a plain client is cloned, sharing its connections but
+// not its hooks, and the option set on the clone; other clients (a cluster's)
+// run each command in a goroutine that is left behind when the deadline passes.
 func deadlined(client redis.UniversalClient, budget time.Duration) processor {
 	switch c := client.(type) {
 	case *redis.Client:
+		if c.Options().ContextTimeoutEnabled {
+			return c
+		}
 		clone := c.WithTimeout(budget)
 		clone.Options().ContextTimeoutEnabled = true
 		return clone
@@ -80,8 +159,6 @@ func (a abandoning) Process(ctx context.Context, cmd redis.Cmder) error {
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done():
-		return ctx.Err()
 	case <-t.C:
 		return context.DeadlineExceeded
 	}

@@ -46,8 +46,12 @@ func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
+	end := n
+	for end > 0 && n-end < utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
 	}
-	return s[:n]
+	if !utf8.RuneStart(s[end]) { // not UTF-8
+		end = n
+	}
+	return s[:end]
 }

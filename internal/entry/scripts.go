@@ -84,24 +84,6 @@ type onceString struct{ *redis.StringCmd }
 // NoRetry tells go-redis to send the command at most once.
 func (onceString) NoRetry() bool { return true }
 
-// send runs one command, once, and charges its time to the budget in ctx.
-func (s *Store) send(ctx context.Context, cmd redis.Cmder) error {
-	b, ok := ctx.(*budgeted)
-	if !ok {
-		b = WithBudget(ctx, s.budget).(*budgeted)
-	}
-	if b.spent() {
-		return ErrBudget
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	start := time.Now()
-	err := s.client.Process(b, cmd)
-	b.spend(start)
-	return err
-}
-
 // attempts is how often a command that is safe to repeat is sent in all.
 const attempts = 4
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,8 +22,10 @@ type Store struct {
 	// by tests that show what a weaker token breaks.
 	Mint func() Token
 
-	clock  *Clock   // of the primary, unless user is a cluster
-	clocks sync.Map // node address -> *Clock, of a cluster's primaries
+	ends    *ends
+	clock   *Clock      // of the primary, unless user is a cluster
+	clocks  sync.Map    // node address -> *Clock, of a cluster's primaries
+	reached atomic.Bool // the server has answered once
 }
 
 // NewStore returns a store on client. Wake-up messages go to channel. Commands
@@ -30,7 +33,7 @@ type Store struct {
 func NewStore(client redis.UniversalClient, channel string, budget time.Duration) *Store {
 	return &Store{
 		client: deadlined(client, budget), user: client,
-		budget: budget, channel: channel, Mint: NewToken, clock: newClock(),
+		budget: budget, channel: channel, Mint: NewToken, clock: newClock(), ends: newEnds(),
 	}
 }
 
@@ -76,8 +79,12 @@ func (s *Store) Get(ctx context.Context, key string) (Entry, error) {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return Entry{}, s.explain(ctx, key, clock, err)
 	}
+	now, known := clock.Now()
+	if !known {
+		// Another call's trouble made the clock unknown meanwhile.
+		return s.timedGet(ctx, key, clock)
+	}
 	b, _ := cmd.Bytes()
-	now, _ := clock.Now()
 	return parse(b, now), nil
 }
 
@@ -103,6 +110,10 @@ func (s *Store) clockOf(ctx context.Context, key string) *Clock {
 	cluster, ok := s.user.(*redis.ClusterClient)
 	if !ok {
 		return s.clock
+	}
+	if !s.reached.Load() {
+		// To ask which primary it is would connect, without a bound.
+		return newClock()
 	}
 	addr := ""
 	if node, err := cluster.MasterForKey(ctx, key); err == nil {

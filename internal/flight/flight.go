@@ -2,8 +2,9 @@
 //
 // It adds to [singleflight], which does the collapsing, what a cache needs and
 // a plain group lacks: the work is detached from the caller that started it,
-// every caller waits under its own context, and work that nobody waits for any
-// more is cancelled.
+// every caller waits under its own context, work that nobody waits for any more
+// is cancelled, and work that hangs or whose goroutine is gone can be ended by
+// somebody else.
 //
 // # Leaving and joining at the same instant
 //
@@ -42,61 +43,73 @@ var ErrAbandoned = errors.New("nobody waits for the load any more")
 type Group[T any] struct {
 	calls singleflight.Group
 
-	mu      sync.Mutex // guards what follows
-	flights map[string]*Flight
+	mu      sync.Mutex              // guards what follows
+	flights map[string]*Flight[T]   // those that can be joined
+	aloft   map[*Flight[T]]struct{} // all, detached ones too
 	landing sync.WaitGroup
 }
 
 // Flight is one piece of work that callers share.
-type Flight struct {
+type Flight[T any] struct {
+	group  *Group[T]
+	key    string
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	over   chan struct{} // closed by Finish
+	result T             // set before over is closed
+
 	// The group's mutex guards what follows.
 	callers int
-	mu      *sync.Mutex
 	pinned  bool
 	landed  bool
 }
 
 // Context returns the context of the work: the values of the caller that
 // started it, without its cancellation or deadline.
-func (f *Flight) Context() context.Context { return f.ctx }
+func (f *Flight[T]) Context() context.Context { return f.ctx }
+
+// Cancel cancels the context of the work.
+func (f *Flight[T]) Cancel(cause error) { f.cancel(cause) }
 
 // Pin keeps the work going when its last caller leaves: somebody elsewhere
 // waits for the outcome.
-func (f *Flight) Pin() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Flight[T]) Pin() {
+	f.group.mu.Lock()
+	defer f.group.mu.Unlock()
 	f.pinned = true
+}
+
+// Finish gives result to all callers though the work has not returned: it
+// hangs, or has ended its goroutine. It is called at most once.
+func (f *Flight[T]) Finish(result T) {
+	f.result = result
+	close(f.over)
+	f.land()
+}
+
+// Finished waits for Finish and returns its result.
+func (f *Flight[T]) Finished() T {
+	<-f.over
+	return f.result
 }
 
 // Do returns the result of work for key, started now or already running.
 // It reports whether the caller joined work that was running. When ctx ends
 // first it returns ctx's cause at once; work goes on for the others.
-func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight) T) (result T, joined bool, err error) {
+//
+// Work that ends its goroutine must see to it that Finish is called.
+func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
 	f, done, joined := g.board(ctx, key, work)
 	select {
 	case r := <-done:
 		return r.Val.(T), joined, nil
+	case <-f.over:
+		return f.result, joined, nil
 	case <-ctx.Done():
-		g.leave(key, f)
+		g.leave(f)
 		return result, joined, context.Cause(ctx)
 	}
-}
-
-// Go starts work for key unless some is running, and reports whether it did.
-// Nobody has to wait for it.
-func (g *Group[T]) Go(ctx context.Context, key string, work func(*Flight) T) (started bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.flights[key] != nil {
-		return false
-	}
-	f := g.startLocked(ctx, key)
-	f.pinned = true
-	g.callLocked(key, f, work)
-	return true
 }
 
 // Len returns how many flights are under way.
@@ -112,23 +125,25 @@ func (g *Group[T]) Detach(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f := g.flights[key]; f != nil {
-		g.removeLocked(key, f)
+		g.removeLocked(f)
 	}
 }
 
-// CancelAll cancels the work of all flights that can still be joined.
+// CancelAll cancels the work of all flights, detached ones too.
 func (g *Group[T]) CancelAll(cause error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, f := range g.flights {
+	for f := range g.aloft {
 		f.cancel(cause)
 	}
 }
 
-// Wait returns when all work has ended. Nobody may start any meanwhile.
+// Wait returns when all flights have ended. Nobody may start any meanwhile.
 func (g *Group[T]) Wait() { g.landing.Wait() }
 
-func (g *Group[T]) board(ctx context.Context, key string, work func(*Flight) T) (f *Flight, done <-chan singleflight.Result, joined bool) {
+// board joins the flight for key or starts one. The key is in g.flights exactly
+// as long as singleflight would join its call.
+func (g *Group[T]) board(ctx context.Context, key string, work func(*Flight[T]) T) (f *Flight[T], done <-chan singleflight.Result, joined bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f = g.flights[key]
@@ -136,53 +151,54 @@ func (g *Group[T]) board(ctx context.Context, key string, work func(*Flight) T) 
 		f = g.startLocked(ctx, key)
 	}
 	f.callers++
-	return f, g.callLocked(key, f, work), joined
+	done = g.calls.DoChan(key, func() (any, error) {
+		r := work(f)
+		f.land() // not deferred: work that ends its goroutine is finished by Finish
+		return r, nil
+	})
+	return f, done, joined
 }
 
-func (g *Group[T]) startLocked(ctx context.Context, key string) *Flight {
-	f := &Flight{mu: &g.mu}
+func (g *Group[T]) startLocked(ctx context.Context, key string) *Flight[T] {
+	f := &Flight[T]{group: g, key: key, over: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	g.landing.Add(1)
 	if g.flights == nil {
-		g.flights = make(map[string]*Flight)
+		g.flights, g.aloft = make(map[string]*Flight[T]), make(map[*Flight[T]]struct{})
 	}
-	g.flights[key] = f
+	g.flights[key], g.aloft[f] = f, struct{}{}
+	g.landing.Add(1)
 	return f
 }
 
-// callLocked starts or joins the call of f: the key is in g.flights exactly as
-// long as singleflight would join it.
-func (g *Group[T]) callLocked(key string, f *Flight, work func(*Flight) T) <-chan singleflight.Result {
-	return g.calls.DoChan(key, func() (any, error) {
-		defer g.land(key, f)
-		return work(f), nil
-	})
-}
-
 // land ends f: whoever comes now starts anew.
-func (g *Group[T]) land(key string, f *Flight) {
+func (f *Flight[T]) land() {
+	g := f.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.removeLocked(key, f)
+	if f.landed {
+		return
+	}
+	g.removeLocked(f)
+	delete(g.aloft, f)
 	f.landed = true
 	f.cancel(nil)
 	g.landing.Done()
 }
 
 // leave takes one caller out of f and cancels it when that was the last one.
-func (g *Group[T]) leave(key string, f *Flight) {
+func (g *Group[T]) leave(f *Flight[T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f.callers--
 	if f.callers == 0 && !f.pinned && !f.landed {
-		g.removeLocked(key, f)
+		g.removeLocked(f)
 		f.cancel(ErrAbandoned)
 	}
 }
 
-func (g *Group[T]) removeLocked(key string, f *Flight) {
-	if g.flights[key] == f {
-		delete(g.flights, key)
-		g.calls.Forget(key)
+func (g *Group[T]) removeLocked(f *Flight[T]) {
+	if g.flights[f.key] == f {
+		delete(g.flights, f.key)
+		g.calls.Forget(f.key)
 	}
 }

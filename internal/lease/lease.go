@@ -34,13 +34,16 @@ type Grant struct {
 	TTL time.Duration
 	// Since is the instant before the request for the lease was sent.
 	Since time.Time
-	// MaxHold ends the renewing. 0: never.
+	// MaxHold ends the renewing that long after Since. 0: never.
 	MaxHold time.Duration
+	// Over, if set, is called once when MaxHold has passed.
+	Over func()
 	// Validity is how long after Since, or after the last successful renewal was
 	// sent, the holder may still act. 0: the backend refuses a late holder, so
 	// time alone loses nothing.
 	Validity time.Duration
 	// Extend moves the lease's end to TTL from now. It must be bounded by ctx.
+	// Nil: there is no lease, and only MaxHold is minded.
 	Extend func(ctx context.Context) (held bool, err error)
 	// Lost, if set, is called once if the lease is lost while it is kept.
 	Lost func(cause error)
@@ -66,6 +69,7 @@ type Held struct {
 	due      time.Time
 	renewed  time.Time // when the last successful renewal was sent
 	renewing bool
+	over     bool // MaxHold has passed
 }
 
 // Keep renews a lease until it is stopped or lost.
@@ -80,7 +84,7 @@ func (k *Keeper) Keep(g Grant) *Held {
 		k.held = make(map[*Held]struct{})
 	}
 	k.held[h] = struct{}{}
-	k.scheduleLocked(h.due)
+	k.scheduleLocked(h.nextLocked())
 	return h
 }
 
@@ -160,6 +164,7 @@ func (k *Keeper) renewDue() (next time.Time, more bool) {
 			k.loseLocked(h)
 			continue
 		}
+		k.endLocked(h, now)
 		if !h.due.After(now) {
 			k.renewLocked(h, now)
 		}
@@ -171,11 +176,22 @@ func (k *Keeper) renewDue() (next time.Time, more bool) {
 	return next, true
 }
 
+// endLocked ends the renewing when MaxHold has passed.
+func (k *Keeper) endLocked(h *Held, now time.Time) {
+	if h.over || h.MaxHold <= 0 || now.Sub(h.Since) < h.MaxHold {
+		return
+	}
+	h.over = true
+	if h.Over != nil {
+		k.wg.Go(h.Over)
+	}
+}
+
 // renewLocked starts a renewal unless one is under way or the holding has
 // lasted long enough.
 func (k *Keeper) renewLocked(h *Held, now time.Time) {
 	h.due = now.Add(h.TTL / 3)
-	if h.renewing || (h.MaxHold > 0 && now.Sub(h.Since) >= h.MaxHold) {
+	if h.renewing || h.over || h.Extend == nil {
 		return
 	}
 	h.renewing = true
@@ -220,8 +236,12 @@ func (h *Held) expiredLocked(now time.Time) bool {
 
 // nextLocked is when h needs attention again.
 func (h *Held) nextLocked() time.Time {
-	if end := h.renewed.Add(h.Validity); h.Validity > 0 && end.Before(h.due) {
-		return end
+	next := h.due
+	if end := h.renewed.Add(h.Validity); h.Validity > 0 && end.Before(next) {
+		next = end
 	}
-	return h.due
+	if end := h.Since.Add(h.MaxHold); h.MaxHold > 0 && !h.over && end.Before(next) {
+		next = end
+	}
+	return next
 }

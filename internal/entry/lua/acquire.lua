@@ -11,7 +11,7 @@ local function among(list, t)
 end
 
 if not h then
-  redis.call('SET', k, string.sub(ARGV[4], 1, 42) .. be(now + lease, 6) .. string.sub(ARGV[4], 49), 'PX', keepms)
+  redis.call('SET', k, string.sub(ARGV[4], 1, 42) .. ms(now + lease) .. string.sub(ARGV[4], 49), 'PX', keepms)
   return {1, now, ''}
 end
 
@@ -35,7 +35,7 @@ if not ours then
   if state == 5 then return {5, now, h} end
 end
 
-redis.call('SETRANGE', k, 26, tok .. be(now + lease, 6))
+redis.call('SETRANGE', k, 26, tok .. ms(now + lease))
 keep(keepms)
 if servable and state == 1 and ARGV[10] == '1' then return {1, now, redis.call('GET', k)} end
 return {1, now, h}

@@ -9,13 +9,13 @@ if state <= 2 and now < hard then
   verdict = 2
   flags = flags - flags % 2
   if math.floor(flags / 4) % 2 == 0 then flags = flags + 4 end
-  local wrote = redis.pcall('SETRANGE', k, 26, NONE .. be(cool, 6))
+  local wrote = redis.pcall('SETRANGE', k, 26, NONE .. ms(cool))
   if type(wrote) == 'number' then
     redis.call('SETRANGE', k, 4, string.char(flags) .. string.sub(ARGV[2], 6, 6))
     shorten(math.max(hard - now, linger))
   end
 else
-  local e = string.sub(ARGV[2], 1, 42) .. be(cool, 6) .. string.sub(ARGV[2], 49) .. ARGV[3]
+  local e = string.sub(ARGV[2], 1, 42) .. ms(cool) .. string.sub(ARGV[2], 49) .. ARGV[3]
   local wrote = redis.pcall('SET', k, e, 'PX', linger)
   if wrote.err then redis.call('DEL', k) end
 end

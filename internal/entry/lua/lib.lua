@@ -7,13 +7,11 @@ local function num(s, i)
   return ((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f
 end
 
-local function be(n, bytes)
-  local s = ''
-  for _ = 1, bytes do
-    s = string.char(n % 256) .. s
-    n = math.floor(n / 256)
-  end
-  return s
+local function ms(n)
+  local hi = math.floor(n / 16777216)
+  local lo = n - hi * 16777216
+  return string.char(math.floor(hi / 65536), math.floor(hi / 256) % 256, hi % 256,
+    math.floor(lo / 65536), math.floor(lo / 256) % 256, lo % 256)
 end
 
 local function clock()
@@ -24,11 +22,13 @@ end
 local function header()
   local h = redis.call('GETRANGE', k, 0, 69)
   if #h < 70 or string.sub(h, 1, 3) ~= '\245P\1' then return nil end
+  local state = string.byte(h, 4)
+  if state < 1 or state > 5 then return nil end
   return h
 end
 
 local function publish(channel, kind, tok, text)
-  redis.call('PUBLISH', channel, kind .. tok .. be(#k, 4) .. k .. (text or ''))
+  redis.call('PUBLISH', channel, kind .. tok .. string.sub(ms(#k), 3) .. k .. (text or ''))
 end
 
 local function keep(ms)

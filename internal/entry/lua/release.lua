@@ -7,7 +7,7 @@ if ARGV[2] ~= '' then
   local wrote = redis.pcall('SET', k, ARGV[2], 'PX', ARGV[3])
   if wrote.err then redis.call('DEL', k) end
 elseif state == 4 or (state <= 2 and now < hard) then
-  local wrote = redis.pcall('SETRANGE', k, 26, NONE .. be(0, 6))
+  local wrote = redis.pcall('SETRANGE', k, 26, NONE .. ms(0))
   if type(wrote) == 'number' then
     if flags % 2 == 1 then redis.call('SETRANGE', k, 4, string.char(flags - 1)) end
     if state <= 2 then shorten(hard - now) else shorten(10000) end

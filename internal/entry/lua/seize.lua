@@ -1,7 +1,7 @@
 -- KEYS: entry. ARGV: token, lease ms, keep ms, stub.
 -- Returns server ms * 4 + 1.
 local now, h = clock(), header()
-local till = be(now + ARGV[2], 6)
+local till = ms(now + ARGV[2])
 if h and string.byte(h, 4) <= 2 and now < num(h, 61) then
   redis.call('SETRANGE', k, 26, ARGV[1] .. till)
   keep(tonumber(ARGV[3]))

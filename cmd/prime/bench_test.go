@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/getorprime/getorprime/internal/redistest"
+)
+
+var (
+	decimals = regexp.MustCompile(` *\d+\.\d+`)
+	// How many commands there are depends on who asks when.
+	commands = regexp.MustCompile(`(?m)^(  .*N\.N) +\d+  `)
+	header   = regexp.MustCompile(`(?m)^  strategy .*$`)
+)
+
+// normal takes out of a report what differs from run to run: figures with decimals, and the spaces that align them.
+func normal(report string) string {
+	report = decimals.ReplaceAllString(report, " N.N")
+	report = commands.ReplaceAllString(report, "$1 N  ")
+	return header.ReplaceAllStringFunc(report, func(line string) string { return "  " + strings.Join(strings.Fields(line), " ") })
+}
+
+func TestBenchGolden(t *testing.T) {
+	status, stdout, stderr := prime(t.Context(), "bench", "--processes", "2", "--callers", "3", "--load", "250ms")
+	if status != exitOK {
+		t.Fatalf("status %d, want 0:\n%s%s", status, stdout, stderr)
+	}
+	golden(t, "bench.txt", normal(stdout))
+	golden(t, "bench-progress.txt", normal(stderr))
+}
+
+func TestBenchJSON(t *testing.T) {
+	status, stdout, stderr := prime(t.Context(), "bench", "--json", "--processes", "2", "--callers", "2", "--load", "50ms", "--strategy", "getorprime", "--strategy", "none")
+	if status != exitOK {
+		t.Fatalf("status %d, want 0:\n%s", status, stderr)
+	}
+	lines := json.NewDecoder(strings.NewReader(stdout))
+	var got map[string][]map[string]any
+	if err := lines.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if lines.More() || len(got) != 1 || len(got["rows"]) != 2 {
+		t.Fatalf("want one object with two rows and nothing else, got %s", stdout)
+	}
+	want := strings.Fields("broken callers errors loads max_ms p50_ms p99_ms processes redis_commands scenario strategy wake_ms")
+	for i, strategy := range []string{"getorprime", "none"} {
+		row := got["rows"][i]
+		if keys := slices.Sorted(maps.Keys(row)); !slices.Equal(keys, want) {
+			t.Errorf("keys %q, want %q", keys, want)
+		}
+		if row["strategy"] != strategy {
+			t.Errorf("row %d is of %v, want %s", i, row["strategy"], strategy)
+		}
+	}
+}
+
+func TestBenchWithoutServer(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	status, stdout, stderr := prime(t.Context(), "bench", "--redis", server.URL())
+	if status != exitFailure || stdout != "" || !strings.Contains(stderr, server.Addr()) {
+		t.Errorf("status %d, stdout %q, stderr %q; want 1, nothing, and the address", status, stdout, stderr)
+	}
+}
+
+// TestBenchFailsWhenOursBreaksAPromise deletes the entry in mid-load, and with it the lease: somebody loads again.
+func TestBenchFailsWhenOursBreaksAPromise(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	type result struct {
+		status         int
+		stdout, stderr string
+	}
+	ended := make(chan result, 1)
+	go func() {
+		status, stdout, stderr := prime(t.Context(), "bench", "--redis", server.URL(), "--strategy", "getorprime", "--processes", "3", "--callers", "2", "--load", "1s")
+		ended <- result{status, stdout, stderr}
+	}()
+	redistest.Eventually(t, 20*time.Second, func() bool {
+		found := keys(t, client, "prime-bench:*:cold")
+		return len(found) > 0 && client.Del(t.Context(), found...).Val() > 0
+	}, "the cold key is being loaded")
+	r := <-ended
+	if r.status != exitFailure || !strings.Contains(r.stderr, "getorprime broke a promise") {
+		t.Errorf("status %d, stderr %q; want 1 and the reason", r.status, r.stderr)
+	}
+	if !strings.Contains(r.stdout, "It BROKE its promises: G1 one load") {
+		t.Errorf("the report does not say what was broken:\n%s", r.stdout)
+	}
+}
+
+func TestInterruptedBenchHasItsStatus(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	status, stdout, stderr := prime(ctx, "bench")
+	if status != exitInterrupted || stdout != "" || stderr != "prime: interrupted\n" {
+		t.Errorf("status %d, stdout %q, stderr %q; want 130 and a word", status, stdout, stderr)
+	}
+}
+
+func keys(t *testing.T, client *redis.Client, pattern string) []string {
+	t.Helper()
+	found, err := client.Keys(t.Context(), pattern).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit statuses that sub-commands share.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// commandLine is the grammar of the command line.
+type commandLine struct {
+	Bench   benchCommand   `cmd:"" help:"Stampede a cache with real processes and compare strategies."`
+	Version versionCommand `cmd:"" help:"Say which build this is."`
+	Worker  workerCommand  `cmd:"" name:"bench-worker" hidden:"" help:"Serve a bench as one of its processes."`
+}
+
+// streams are where a sub-command writes: results to out, the rest to err.
+type streams struct{ out, err io.Writer }
+
+// exitError ends the command with a status; err is printed unless it is nil.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// run is the whole command but for its process: it obeys args until it is done or ctx ends and returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	helped := false
+	parser, err := kong.New(&commandLine{},
+		kong.Name("prime"),
+		kong.Description("Try out and operate getorprime caches and locks."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }),
+		kong.Vars(benchVars()),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&streams{stdout, stderr}),
+	)
+	if err != nil {
+		return report(ctx, stderr, err)
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped:
+		// kong has printed the help and, as it was not allowed to exit, has gone on to complain about what is missing.
+		return exitOK
+	case err != nil:
+		return report(ctx, stderr, &exitError{exitUsage, err})
+	}
+	return report(ctx, stderr, parsed.Run())
+}
+
+// report prints err and returns the exit status that it means.
+func report(ctx context.Context, stderr io.Writer, err error) int {
+	var exit *exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "prime: interrupted")
+		return exitInterrupted
+	case !errors.As(err, &exit):
+		exit = &exitError{exitFailure, err}
+	}
+	if exit.err != nil {
+		for line := range strings.Lines(exit.err.Error() + "\n") {
+			fmt.Fprint(stderr, "prime: ", line)
+		}
+	}
+	return exit.status
+}

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/getorprime/getorprime/internal/bench/monotime"
+)
+
+// What is allowed for things that take the longer the more processes share the machine.
+const (
+	startBound     = 20 * time.Second
+	startPerWorker = 250 * time.Millisecond
+	answerSlack    = 20 * time.Second
+	leadBase       = 20 * time.Millisecond
+	leadPerWorker  = 2 * time.Millisecond
+	endBound       = 5 * time.Second
+)
+
+// releaseLead is how far ahead the common start must lie for every worker to hear of it before.
+func releaseLead(workers int) time.Duration {
+	return leadBase + time.Duration(workers)*leadPerWorker
+}
+
+// fleet is the worker processes of one strategy.
+type fleet struct{ workers []*process }
+
+// startFleet starts workers and returns when all are connected. It ends those it started if one fails.
+func startFleet(ctx context.Context, s setup) (*fleet, error) {
+	f := &fleet{}
+	for range s.Processes {
+		p, err := startProcess(s.Processes)
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.workers = append(f.workers, p)
+	}
+	_, err := f.exchange(ctx, startBound+time.Duration(s.Processes)*startPerWorker, func(i int) order {
+		mine := s
+		mine.Process = i
+		return order{Do: doOpen, Open: &mine}
+	})
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// arm has every worker park its callers.
+func (f *fleet) arm(ctx context.Context, call order) error {
+	_, err := f.exchange(ctx, answerSlack, func(int) order { return call })
+	return err
+}
+
+// release lets all callers go at the instant at and returns what the workers saw. Callers are back after bound, or cut off.
+func (f *fleet) release(ctx context.Context, at monotime.Instant, bound time.Duration) ([]*result, error) {
+	replies, err := f.exchange(ctx, bound+answerSlack, func(int) order { return order{Do: doRelease, At: at} })
+	if err != nil {
+		return nil, err
+	}
+	var results []*result
+	for _, r := range replies {
+		results = append(results, r.Result)
+	}
+	return results, nil
+}
+
+// exchange gives each worker its order and collects the replies. When ctx ends, limit has passed or one worker fails, it kills them all:
+// a read from a worker has no other end.
+func (f *fleet) exchange(ctx context.Context, limit time.Duration, orderOf func(i int) order) ([]reply, error) {
+	late := fmt.Errorf("bench: the workers did not answer within %v", limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
+	stop := context.AfterFunc(ctx, f.kill)
+	defer stop()
+	replies := make([]reply, len(f.workers))
+	var group errgroup.Group
+	for i, p := range f.workers {
+		group.Go(func() (err error) {
+			if replies[i], err = p.exchange(orderOf(i)); err != nil {
+				f.kill()
+				return fmt.Errorf("bench: worker %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return replies, context.Cause(ctx)
+}
+
+func (f *fleet) kill() {
+	for _, p := range f.workers {
+		p.kill()
+	}
+}
+
+// close ends the workers: by the end of their input, and those that do not heed it in time by force. It returns when all are gone.
+func (f *fleet) close() {
+	for _, p := range f.workers {
+		p.in.Close()
+	}
+	timer := time.AfterFunc(endBound, f.kill)
+	defer timer.Stop()
+	for _, p := range f.workers {
+		// How a worker ended says nothing: what mattered was in its replies.
+		_ = p.cmd.Wait()
+	}
+}

@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+)
+
+// WriteTable writes the report to be read by people: a heading, a row for each strategy, and below it what the figures say in words,
+// this module's own cache first.
+func (r *Report) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n%s\n\n", r.Title, r.Server)
+	if err := r.writeRows(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b Row) int { return oursFirst(a) - oursFirst(b) })
+	for _, row := range rows {
+		if err := r.writeVerdict(w, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeRows aligns figures to the right. The first column is text, and padded to be aligned to the left; the last is text, and left alone.
+func (r *Report) writeRows(w io.Writer) error {
+	width := len("strategy")
+	for _, row := range r.Rows {
+		width = max(width, utf8.RuneCountInString(row.Strategy))
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(tw, "%-*s\tloads\terrors\tp50 ms\tp99 ms\tmax ms\twake ms\tcommands\t  broken promises\n", width, "strategy")
+	for _, row := range r.Rows {
+		fmt.Fprintf(tw, "%-*s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t  %s\n", width, row.Strategy, row.Loads, row.Errors, row.P50MS, row.P99MS, row.MaxMS,
+			optional("%.1f", row.WakeMS), optional("%d", row.RedisCommands), cmp.Or(strings.Join(row.Broken, ", "), "none"))
+	}
+	return tw.Flush()
+}
+
+func (r *Report) writeVerdict(w io.Writer, row Row) error {
+	words := r.verdict(row)
+	if row.firstError != "" {
+		words += fmt.Sprintf(" (%s)", row.firstError)
+	}
+	if row.ours && len(row.Broken) > 0 {
+		words += ". It BROKE its promises: " + strings.Join(row.Broken, ", ")
+	}
+	_, err := fmt.Fprintln(w, words+".")
+	return err
+}
+
+func oursFirst(row Row) int {
+	if row.ours {
+		return 0
+	}
+	return 1
+}
+
+// optional formats a figure that may be missing.
+func optional[T any](format string, v *T) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *v)
+}
+
+// count says how many there are of a thing with a regular English plural.
+func count(n int, thing string) string {
+	switch {
+	case n == 1:
+		return "1 " + thing
+	case strings.HasSuffix(thing, "s"):
+		return fmt.Sprintf("%d %ses", n, thing)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
