@@ -117,16 +117,24 @@ func (c *call) read(ctx context.Context) (entry.Entry, verdict, error) {
 // judgeOwn is judge for entries of this keyspace's type: others are a miss.
 func (c *call) judgeOwn(ctx context.Context, e *entry.Entry) verdict {
 	v := judge(e)
-	if v == fresh && !c.decodable(e) || v == missing && e.Foreign {
+	switch {
+	case v == missing && e.Foreign:
 		c.emit(ctx, Undecodable, c.key, 0, nil)
+	case v == fresh && e.Schema != c.schema:
+		c.spurn(ctx, e, nil)
+	}
+	if v == fresh && slices.Contains(c.bad, e.Generation) {
 		return missing
 	}
 	return v
 }
 
-// decodable reports whether the payload is of this keyspace's codec and type.
-func (c *call) decodable(e *entry.Entry) bool {
-	return e.Schema == c.schema && !slices.Contains(c.bad, e.Generation)
+// spurn notes that the value in e cannot be decoded.
+func (c *call) spurn(ctx context.Context, e *entry.Entry, err error) {
+	if !slices.Contains(c.bad, e.Generation) {
+		c.bad = append(c.bad, e.Generation)
+		c.emit(ctx, Undecodable, c.key, 0, err)
+	}
 }
 
 // judged answers from what was read, if that answers.

@@ -32,6 +32,7 @@ const (
 	WaitTimedOut             // a wait for another process was given up
 	Overloaded               // a load found no place among the concurrent ones in time
 	Undecodable              // an entry was foreign or could not be decoded, and counts as a miss
+	ValueSet                 // a value was written by Set
 	Invalidated              // a key was invalidated by this process
 	kinds
 )
@@ -39,7 +40,7 @@ const (
 var kindNames = [kinds]string{
 	"hit", "negative_hit", "cooling_hit", "miss", "call_failed", "lease_granted", "lease_lost",
 	"loaded", "not_found", "load_failed", "load_panicked", "load_canceled", "stored", "store_refused",
-	"store_failed", "woken_message", "woken_poll", "wait_timed_out", "overloaded", "undecodable", "invalidated",
+	"store_failed", "woken_message", "woken_poll", "wait_timed_out", "overloaded", "undecodable", "value_set", "invalidated",
 }
 
 // String returns the kind's name in snake case, fit for a metric's label.
@@ -82,7 +83,7 @@ type Stats struct {
 
 	WokenByMessage, WokenByPoll, WaitsTimedOut, Overloaded int64
 
-	Undecodable, Invalidated int64
+	Undecodable, ValuesSet, Invalidated int64
 
 	// FlightsNow is how many keys are being loaded or waited for.
 	FlightsNow int
@@ -108,7 +109,7 @@ func (c *Cache) Stats() Stats {
 		Loaded: n(Loaded), NotFound: n(NotFound), LoadsFailed: n(LoadFailed), LoadsPanicked: n(LoadPanicked), LoadsCanceled: n(LoadCanceled),
 		Stored: n(Stored), StoresRefused: n(StoreRefused), StoresFailed: n(StoreFailed),
 		WokenByMessage: n(WokenMessage), WokenByPoll: n(WokenPoll), WaitsTimedOut: n(WaitTimedOut), Overloaded: n(Overloaded),
-		Undecodable: n(Undecodable), Invalidated: n(Invalidated),
+		Undecodable: n(Undecodable), ValuesSet: n(ValueSet), Invalidated: n(Invalidated),
 		FlightsNow: c.flights.Len(), HungNow: int(c.counts.hung.Load()), LeasesNow: c.keeper.Len(),
 	}
 }

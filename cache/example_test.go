@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"sync"
 	"time"
 
@@ -42,22 +43,36 @@ func loadUser(_ context.Context, id string) (User, error) {
 	return User{Name: "Ada"}, nil
 }
 
-// serve asks for a user twice and for one that does not exist.
-func serve(h http.Handler) {
-	for _, path := range []string{"/users/7", "/users/7", "/users/8"} {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
-		fmt.Println(w.Code, w.Header().Get("Cache-Status"))
+// get prints what the handler answers to each path: status and body.
+func get(h http.Handler, paths ...string) {
+	for _, path := range paths {
+		fmt.Printf("%d %s", serve(h, path).Code, serve(h, path).Body)
+	}
+}
+
+func serve(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	return w
+}
+
+var seconds = regexp.MustCompile(`ttl=\d+`)
+
+// getStatus prints status, Cache-Status without the very seconds, and body.
+func getStatus(h http.Handler, paths ...string) {
+	for _, path := range paths {
+		w := serve(h, path)
+		fmt.Println(w.Code, seconds.ReplaceAllString(w.Header().Get("Cache-Status"), "ttl=…"))
 		fmt.Print(w.Body)
 	}
 }
 
 func Example_handler() {
-	c, err := cache.New(rdb, nil) // rdb is a redis.UniversalClient; nil takes the defaults
+	c, err := cache.New(rdb, &cache.Options{Namespace: "shop:", Name: "shop"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	users, err := cache.Register(c, "user:", loadUser, &cache.Policy{TTL: time.Minute, Jitter: -1})
+	users, err := cache.Register(c, "user:", loadUser, &cache.Policy{TTL: time.Minute})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -77,12 +92,14 @@ func Example_handler() {
 			fmt.Fprintln(w, "hello", u.Value.Name)
 		}
 	})
-	serve(mux)
+	getStatus(mux, "/users/7", "/users/7", "/users/8", "/users/8")
 	// Output:
-	// 200 getorprime; fwd=miss; stored; ttl=60
+	// 200 shop; fwd=miss; stored; ttl=…
 	// hello Ada
-	// 200 getorprime; hit; ttl=59
+	// 200 shop; hit; ttl=…
 	// hello Ada
-	// 404 getorprime; fwd=miss; stored; ttl=10; detail="not found"
+	// 404 shop; fwd=miss; stored; ttl=…; detail="not found"
+	// 404 page not found
+	// 404 shop; hit; ttl=…; detail="not found"
 	// 404 page not found
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/getorprime/getorprime/loader"
 )
 
-var errDatabase = errors.New("database is down")
+var errSource = errors.New("source is down")
 
 // Case 16: panics in all their forms, with waiters here and in another process.
 func TestPanicsAreErrors(t *testing.T) {
@@ -27,7 +27,7 @@ func TestPanicsAreErrors(t *testing.T) {
 		remote string
 	}{
 		{"text", func() { panic("boom") }, func(p *loader.PanicError) bool { return p.Value == "boom" && len(p.Stack) > 0 }, "boom"},
-		{"error", func() { panic(errDatabase) }, func(p *loader.PanicError) bool { return errors.Is(p, errDatabase) }, errDatabase.Error()},
+		{"error", func() { panic(errSource) }, func(p *loader.PanicError) bool { return errors.Is(p, errSource) }, errSource.Error()},
 		{"nil", func() { panic(nil) }, func(p *loader.PanicError) bool { return errors.As(p, &nilPanic) }, "panic called with nil"},
 		{"Goexit", runtime.Goexit, func(p *loader.PanicError) bool { return errors.Is(p, loader.ErrGoexit) }, "Goexit"},
 	}
@@ -168,7 +168,7 @@ func (a *attempts) load(context.Context, string) (string, error) {
 	n := len(a.at)
 	a.mu.Unlock()
 	time.Sleep(50 * time.Millisecond)
-	return "", fmt.Errorf("attempt %d: %w", n, errDatabase)
+	return "", fmt.Errorf("attempt %d: %w", n, errSource)
 }
 
 // gaps returns the times from one attempt's end to the next one's beginning.
@@ -194,7 +194,7 @@ func TestFailuresAreSharedAndCoolDown(t *testing.T) {
 			for time.Now().Before(end) {
 				start := time.Now()
 				_, err := k.GetOrPrime(b.Context(), "a")
-				if err == nil || !strings.Contains(err.Error(), errDatabase.Error()) {
+				if err == nil || !strings.Contains(err.Error(), errSource.Error()) {
 					b.Errorf("got %v, want the cause's text", err)
 				}
 				if took := time.Since(start); took > 150*time.Millisecond {
@@ -218,16 +218,16 @@ func TestFailuresAreSharedAndCoolDown(t *testing.T) {
 
 func TestAFailureKeepsItsIdentityInItsOwnProcess(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		load := func(context.Context, string) (string, error) { return "", errDatabase }
+		load := func(context.Context, string) (string, error) { return "", errSource }
 		_, near := openSpace(b, b.client(), load, nil)
 		_, far := openSpace(b, b.client(), load, nil)
 		for _, call := range []string{"load", "cool-down"} {
-			if _, err := near.GetOrPrime(b.Context(), "a"); err != errDatabase {
+			if _, err := near.GetOrPrime(b.Context(), "a"); err != errSource {
 				b.Errorf("%s: got %v, want the loader's own error", call, err)
 			}
 		}
 		var r *loader.RemoteError
-		if _, err := far.GetOrPrime(b.Context(), "a"); !errors.As(err, &r) || r.Message != errDatabase.Error() || r.Panic {
+		if _, err := far.GetOrPrime(b.Context(), "a"); !errors.As(err, &r) || r.Message != errSource.Error() || r.Panic {
 			b.Errorf("in another process: got %v, want a *loader.RemoteError with the text", err)
 		}
 	})
@@ -238,7 +238,7 @@ func TestASuccessEndsTheDoubling(t *testing.T) {
 		fails := true
 		load := func(context.Context, string) (string, error) {
 			if fails {
-				return "", errDatabase
+				return "", errSource
 			}
 			return "v", nil
 		}
@@ -263,7 +263,7 @@ func TestInvalidateEndsTheCoolDown(t *testing.T) {
 		fails := true
 		load := func(context.Context, string) (string, error) {
 			if fails {
-				return "", errDatabase
+				return "", errSource
 			}
 			return "v", nil
 		}

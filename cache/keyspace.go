@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
 
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/flight"
@@ -177,8 +176,7 @@ func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refre
 		if r.Value, err = k.value(&a.Entry); err == nil {
 			return r, nil
 		}
-		k.emit(ctx, Undecodable, c.key, 0, err)
-		c.bad = append(c.bad, a.Generation)
+		c.spurn(ctx, &a.Entry, err)
 	}
 	return Result[V]{name: k.cache.opts.Name}, err
 }
@@ -271,6 +269,6 @@ func (c *call) set(ctx context.Context, l *loaded) error {
 	c.cache.setUncertain(c.key, false)
 	c.cache.cools.end(c.key)
 	c.cache.flights.Detach(c.key)
-	c.emit(ctx, Stored, c.key, time.Duration(0), nil)
+	c.emit(ctx, ValueSet, c.key, 0, nil)
 	return nil
 }

@@ -49,7 +49,7 @@ func (p *priming) granted(ctx context.Context, got entry.Acquired, sent time.Tim
 
 // replaced returns the value that e holds, or nil.
 func (p *priming) replaced(e *entry.Entry) *entry.Entry {
-	if e.Known && e.State == entry.Value && e.Now < e.HardUntil && p.decodable(e) {
+	if e.Known && e.State == entry.Value && e.Now < e.HardUntil && e.Schema == p.schema {
 		return e
 	}
 	return nil
@@ -88,6 +88,9 @@ func (p *priming) run(ctx context.Context, old *entry.Entry, g lease.Grant, fini
 // enter takes a place in the keyspace's bulkhead and the cache's. It returns the
 // places taken.
 func (p *priming) enter(ctx context.Context) ([]*semaphore.Weighted, error) {
+	if ctx.Err() != nil { // everybody left while the lease was got
+		return nil, context.Cause(ctx)
+	}
 	for i, g := range p.gates {
 		if g.TryAcquire(1) {
 			continue
@@ -141,7 +144,7 @@ func (p *priming) finish(ctx context.Context, got *entry.Acquired, l *loaded) *a
 		return p.answered(l, l.began)
 	case l.err != nil:
 		return p.fail(ctx, got, l)
-	case l.unstored || l.notFound && p.policy.NotFoundTTL == off:
+	case l.unstored || l.notFound && p.policy.NotFoundTTL == off && l.ttl == 0:
 		asOf := p.cache.tick()
 		held, err := p.cache.store.ReleaseUnstored(ctx, p.key, got.Token, bypassFor)
 		p.complain(ctx, "releasing a lease", err)
@@ -216,11 +219,11 @@ func (s *space) content(l *loaded, delta time.Duration) entry.Content {
 	if l.null {
 		c.Flags |= entry.Nil
 	}
-	if l.ttl > 0 {
-		c.Fresh = l.ttl
-	}
 	if l.notFound {
 		c.State, c.Flags, c.Payload, c.Fresh = entry.Negative, 0, nil, s.policy.NotFoundTTL
+	}
+	if l.ttl > 0 {
+		c.Fresh = l.ttl
 	}
 	c.Fresh = jittered(c.Fresh, s.policy.Jitter, random())
 	c.Hard = c.Fresh

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/getorprime/getorprime/internal/entry"
@@ -25,6 +26,8 @@ func (c *call) prime(f *flight.Flight[*answer], absent bool) *answer {
 	p.request.Old = true
 	if c.refresh {
 		p.request.Force = entry.Forced
+	} else if len(c.bad) > 0 {
+		p.insist(c.bad...)
 	}
 	if absent {
 		sent := time.Now()
@@ -43,7 +46,6 @@ type priming struct {
 	since   uint64    // the instant before the first request for the lease
 	asOf    uint64    // the instant before the latest one
 	sent    time.Time // the same on the clock
-	bads    int       // how many values turned out not to be decodable
 }
 
 // ask asks for the lease until there is an answer.
@@ -96,11 +98,37 @@ func (p *priming) acquire(ctx context.Context) (entry.Acquired, error) {
 	case entry.Wait:
 		p.awaits(&got)
 	case entry.Hit:
-		if got.State == entry.Value && !p.decodable(&got.Entry) {
-			return p.spurn(ctx, got)
-		}
+		return p.hit(ctx, got)
 	}
 	return got, nil
+}
+
+// hit takes a fresh value unless it cannot be decoded. Then it asks again with
+// force; the second time in one call the value is loaded and not stored, so that
+// two programs that cannot read each other's values do not load for ever.
+func (p *priming) hit(ctx context.Context, got entry.Acquired) (entry.Acquired, error) {
+	if got.State != entry.Value {
+		return got, nil
+	}
+	if got.Schema != p.schema {
+		p.spurn(ctx, &got.Entry, nil)
+	}
+	switch {
+	case !slices.Contains(p.bad, got.Generation):
+		return got, nil
+	case len(p.bad) > 1:
+		return entry.Acquired{Verdict: entry.Bypassed}, nil
+	}
+	p.insist(p.bad...)
+	return p.acquire(ctx)
+}
+
+// insist asks for a lease unless the value there is none of these generations.
+func (p *priming) insist(bad ...entry.Token) {
+	if p.request.Force != entry.Forced {
+		p.request.Force = entry.ForcedUnless
+	}
+	p.request.Seen = append(p.request.Seen, bad...)
 }
 
 // awaits notes which lease is waited for. For a refresh neither its value nor
@@ -112,21 +140,6 @@ func (p *priming) awaits(got *entry.Acquired) {
 		p.request.Force = entry.ForcedUnless
 		p.request.Seen = []entry.Token{got.Generation, got.Lease}
 	}
-}
-
-// spurn asks again for a fresh value that cannot be decoded, with force. The
-// second time in one flight the value is loaded and not stored, so that two
-// programs that cannot read each other's values do not load for ever.
-func (p *priming) spurn(ctx context.Context, got entry.Acquired) (entry.Acquired, error) {
-	p.emit(ctx, Undecodable, p.key, 0, nil)
-	if p.bads++; p.bads > 1 {
-		return entry.Acquired{Verdict: entry.Bypassed}, nil
-	}
-	if p.request.Force == entry.Unforced {
-		p.request.Force = entry.ForcedUnless
-	}
-	p.request.Seen = append(p.request.Seen, got.Generation)
-	return p.acquire(ctx)
 }
 
 // told returns the failure of the awaited load, if a message brought it.
@@ -155,6 +168,7 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 	case entry.IsFull(err):
 		return p.loadUnstored(ctx)
 	case ctx.Err() != nil:
+		p.cache.store.Abandon(ctx, p.key, &p.request)
 		a.err = context.Cause(ctx)
 	case errors.Is(context.Cause(limited), ErrWaitTimeout):
 		p.emit(ctx, WaitTimedOut, p.key, p.policy.WaitTimeout, nil)

@@ -135,18 +135,15 @@ func (s *space) expect(delta time.Duration) time.Duration {
 // ended returns why ctx ended, or nil. A deadline that has passed counts even
 // before ctx has noticed.
 func ended(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return errors.Join(err, distinct(context.Cause(ctx), err))
-	}
-	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
-		return context.DeadlineExceeded
-	}
-	return nil
-}
-
-func distinct(err, from error) error {
-	if err == from {
+	err := ctx.Err()
+	if err == nil {
+		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+			return context.DeadlineExceeded
+		}
 		return nil
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err
 }

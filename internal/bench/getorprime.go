@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"time"
 
 	"github.com/getorprime/getorprime/cache"
 	"github.com/getorprime/getorprime/codec"
@@ -11,7 +10,7 @@ import (
 
 // patience is the Redis budget of the bench's caches. One load is promised while Redis answers; with hundreds of processes on a few
 // processors the default budget would take a late turn at the processor for a server that is down.
-const patience = 10 * time.Second
+const patience = loadSlack
 
 // ours is this module's own cache.
 type ours struct {

@@ -12,7 +12,7 @@ import (
 const (
 	MaxProcesses    = 256
 	MaxCallers      = 4096
-	MaxTotalCallers = 131072
+	MaxTotalCallers = 32768
 	MaxRuns         = 100
 	MaxLoad         = time.Minute
 	MinTTL          = time.Second
@@ -91,7 +91,7 @@ func (o *Options) validateTotal() error {
 	if o.Processes > MaxProcesses || o.Callers > MaxCallers || total <= MaxTotalCallers {
 		return nil
 	}
-	return &OptionError{"callers", fmt.Sprintf("%d processes × %d callers are %d callers, more than %d", o.Processes, o.Callers, total, MaxTotalCallers)}
+	return &OptionError{"callers", fmt.Sprintf("%d processes × %d callers are %d callers together, more than %d", o.Processes, o.Callers, total, MaxTotalCallers)}
 }
 
 func (o *Options) validateRedis() error {

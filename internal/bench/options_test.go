@@ -17,7 +17,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"as it is", func(*bench.Options) {}, nil},
 		{"largest", func(o *bench.Options) {
-			o.Processes, o.Callers, o.Load, o.TTL, o.Runs = 256, 512, time.Minute, 24*time.Hour, 100
+			o.Processes, o.Callers, o.Load, o.TTL, o.Runs = 256, 128, time.Minute, 24*time.Hour, 100
 		}, nil},
 		{"smallest", func(o *bench.Options) { o.Processes, o.Callers, o.Load, o.TTL, o.Runs = 1, 1, 0, time.Second, 1 }, nil},
 		{"many callers in few processes", func(o *bench.Options) { o.Processes, o.Callers = 1, 4096 }, nil},

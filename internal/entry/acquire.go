@@ -86,7 +86,7 @@ func (s *Store) Acquire(ctx context.Context, key string, r *Request) (got Acquir
 	})
 	if err != nil {
 		if !IsFull(err) {
-			s.abandon(ctx, key, r.Mine)
+			s.Abandon(ctx, key, r)
 		}
 		return Acquired{}, s.explain(ctx, key, clock, err)
 	}
@@ -142,11 +142,12 @@ func readAcquired(cmd *redis.Cmd, tok Token, clock *Clock, sent time.Time) (Acqu
 	return got, nil
 }
 
-// abandon releases leases that may have been granted in replies that were lost,
-// as far as the budget of the call allows: they lapse by themselves.
-func (s *Store) abandon(ctx context.Context, key string, tokens []Token) {
+// Abandon releases leases that may have been granted to r in replies that were
+// lost, as far as the budget of the call allows: they lapse by themselves. It
+// goes on when ctx is cancelled.
+func (s *Store) Abandon(ctx context.Context, key string, r *Request) {
 	ctx = detached(ctx, s.budget/4)
-	for _, t := range tokens {
+	for _, t := range r.Mine {
 		if _, err := s.Release(ctx, key, t); err != nil {
 			return
 		}

@@ -12,9 +12,9 @@ import (
 
 // The tokens of entries that tests write.
 var (
-	tokA = entry.Token{0: 'A', 15: 1}
+	genG = entry.Token{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f}
+	tokA = entry.Token{0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f}
 	tokB = entry.Token{0: 'B', 15: 2}
-	genG = entry.Token{0: 'G', 15: 3}
 )
 
 // Entries in the states that matter, in milliseconds from now.
@@ -135,9 +135,11 @@ func testAcquire(t *testing.T, b *backend) {
 	}
 }
 
-// knowTime makes the store know the server's time, by a read of another key.
+// knowTime makes the store know the server's time.
 func (p *place) knowTime() {
 	p.Helper()
+	_, err := p.store.Get(p.Context(), "another key") // until then a cluster's nodes are unknown
+	p.must(err)
 	clock := p.store.ClockOf(p.Context(), p.key)
 	sent := time.Now()
 	at, err := p.backend.client.Time(p.Context()).Result()

@@ -36,6 +36,8 @@ func TestConformance(t *testing.T) {
 		{"Rule11Failures", testRule11Failures},
 		{"Rule12Clocks", testRule12Clocks},
 		{"Rule12ClockPerPrimary", testRule12ClockPerPrimary},
+		{"Rule12ForgottenMeanwhile", testRule12ForgottenMeanwhile},
+		{"Rule12Forgets", testRule12Forgets},
 		{"Rule15Claim", testRule15Claim},
 		{"Repeats", testRepeats},
 		{"OddKeys", testOddKeys},

@@ -86,7 +86,8 @@ func wired(t *testing.T, b *backend) (*place, *wire, *[]entry.Token) {
 	t.Helper()
 	w := &wire{}
 	p := at(t, b, b.dial(t, func(o *redis.UniversalOptions) { o.Dialer = w.dial }))
-	_, err := p.store.Get(t.Context(), p.key) // connects, and learns the server's time
+	p.knowTime()
+	_, err := p.store.Get(t.Context(), p.key) // connects
 	p.must(err)
 	var minted []entry.Token
 	p.store.Mint = func() entry.Token {

@@ -87,7 +87,7 @@ func TestLate(t *testing.T) {
 func TestLateOverwrites(t *testing.T) {
 	ctx := context.Background()
 	s := start(t)
-	s.OnCommand(on("SET", proxy.Late(200*time.Millisecond)))
+	s.OnCommand(on("SET", proxy.Late(time.Second)))
 	_ = s.through.Set(ctx, "k", "old", 0).Err()
 	if err := s.through.Set(ctx, "k", "new", 0).Err(); err != nil {
 		t.Fatal(err)
