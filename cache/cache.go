@@ -33,8 +33,7 @@ type Cache struct {
 	clock   atomic.Uint64             // counts instants; see tick
 	takes   func(*call, *answer) bool // the rule of asOf; only proofs weaken it
 
-	mu        sync.Mutex // guards what follows
-	prefixes  map[string]*space
+	mu        sync.Mutex          // guards what follows
 	uncertain map[string]struct{} // keys whose invalidation failed
 
 	doubts atomic.Int64 // len(uncertain)
@@ -59,7 +58,6 @@ func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 	c := &Cache{
 		opts:      o,
 		store:     entry.NewStore(client, channel, o.RedisBudget),
-		prefixes:  make(map[string]*space),
 		uncertain: make(map[string]struct{}),
 		takes:     (*call).takes,
 	}
