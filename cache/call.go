@@ -100,7 +100,7 @@ func (c *call) takes(a *answer) bool {
 // read reads the entry. A refresh has no use for what it finds; nor has a call
 // whose key was not invalidated when it should have been, until that is done.
 func (c *call) read(ctx context.Context) (entry.Entry, verdict, error) {
-	err := c.cache.settle(ctx, c.key)
+	err := c.settle(ctx, c.key)
 	if err != nil {
 		return entry.Entry{}, missing, c.unavailable(ctx, "invalidating", err)
 	}
