@@ -79,7 +79,7 @@ func (c *call) answer(ctx context.Context) (*answer, error) {
 			return c.prime(f, v == absent)
 		})
 		if err != nil {
-			return nil, ended(ctx)
+			return nil, grounded(ctx, err)
 		}
 		if c.cache.takes(c, a) {
 			got := *a
@@ -183,6 +183,14 @@ func (c *call) mayBoard(ctx context.Context) error {
 		return noLoader(c.prefix)
 	case loadingAbove(ctx, c.cache, c.key):
 		return fmt.Errorf("%w: a key of %q", ErrReentrant, c.prefix)
+	}
+	return ended(ctx)
+}
+
+// grounded says why a caller has no answer of its flight.
+func grounded(ctx context.Context, err error) error {
+	if errors.Is(err, flight.ErrClosed) {
+		return ErrClosed
 	}
 	return ended(ctx)
 }
