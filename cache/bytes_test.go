@@ -319,7 +319,7 @@ func TestOddKeys(t *testing.T) {
 func TestLargeValue(t *testing.T) {
 	size := 64 << 20
 	if testing.Short() {
-		size = 4 << 20
+		size = 1 << 20
 	}
 	server := redistest.Start(t)
 	large := bytes.Repeat([]byte("0123456789abcdef"), size/16)

@@ -42,7 +42,7 @@ func heapInUse() uint64 {
 func TestNothingIsLeftOfAMillionKeys(t *testing.T) {
 	keys := 1_000_000
 	if testing.Short() {
-		keys = 20_000
+		keys = 10_000
 	}
 	server := redistest.Start(t)
 	redistest.NoLeaks(t)

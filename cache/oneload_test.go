@@ -159,7 +159,7 @@ func TestDistinctKeysLoadInParallel(t *testing.T) {
 func TestLoadsEqualExpiries(t *testing.T) {
 	expiries := 100_000
 	if testing.Short() {
-		expiries = 4_000
+		expiries = 3_000
 	}
 	const keys = 200
 	server := redistest.Start(t)
