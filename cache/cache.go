@@ -36,8 +36,7 @@ type Cache struct {
 	takes   func(*call, *answer) bool            // the rule of asOf; only proofs weaken it
 	behind  func(*call, context.Context, *found) // starts a refresh in the background
 
-	mu        sync.Mutex // guards what follows
-	prefixes  map[string]*space
+	mu        sync.Mutex          // guards what follows
 	uncertain map[string]struct{} // keys whose invalidation failed
 
 	doubts atomic.Int64 // len(uncertain)
@@ -62,7 +61,6 @@ func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 	c := &Cache{
 		opts:      o,
 		store:     entry.NewStore(client, channel, o.RedisBudget),
-		prefixes:  make(map[string]*space),
 		uncertain: make(map[string]struct{}),
 		takes:     (*call).takes,
 		behind:    (*call).refreshBehind,

@@ -46,7 +46,8 @@ func loadUser(_ context.Context, id string) (User, error) {
 // get prints what the handler answers to each path: status and body.
 func get(h http.Handler, paths ...string) {
 	for _, path := range paths {
-		fmt.Printf("%d %s", serve(h, path).Code, serve(h, path).Body)
+		w := serve(h, path)
+		fmt.Print(w.Code, " ", w.Body)
 	}
 }
 

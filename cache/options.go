@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"time"
 
@@ -111,9 +112,10 @@ func (p problems) err(what string) error {
 
 // checkClient refuses clients on which the promises cannot hold.
 func checkClient(client redis.UniversalClient, allowReplicas bool) error {
-	switch c := client.(type) {
-	case nil:
+	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return errors.New("cache: client is nil: pass a *redis.Client or *redis.ClusterClient")
+	}
+	switch c := client.(type) {
 	case *redis.Ring:
 		return errors.New("cache: client is a *redis.Ring, which loses writes when a shard leaves it: use a *redis.ClusterClient or one *redis.Client")
 	case *redis.Client:

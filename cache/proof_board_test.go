@@ -108,6 +108,18 @@ func (b *board) history(row int, from, to int64) string {
 	return strings.Join(lines, "\n")
 }
 
+// began returns the instants, in order, at which logged loads of a row began.
+func (b *board) began(row int) (at []int64) {
+	for i := range b.log {
+		r := &b.log[i]
+		if what := r.what.Load(); r.at.Load() != 0 && what&0xffff == uint64(row) && what>>16&0xffff == logLoad {
+			at = append(at, int64(r.at.Load()))
+		}
+	}
+	slices.Sort(at)
+	return at
+}
+
 func (b *board) row(id string) (*row, uint64) {
 	i, err := strconv.ParseUint(id, 10, 16)
 	if err != nil {

@@ -44,8 +44,8 @@ type setup struct {
 // behaviour is what the loader does.
 type behaviour struct {
 	For time.Duration // how long a load takes
-	Bad string        // how a load misbehaves: "", "fail", "panic", "goexit", "hang", "reenter"
-	N   int64         // how many loads of a row do; 0: all
+	Bad string        // how a load misbehaves: see misbehave; "slow": only bad loads take For
+	N   int64         // how many loads of a row are bad; 0: all
 }
 
 // order is one line to a worker, reply its answer.
@@ -63,13 +63,14 @@ type reply struct {
 	Stats    *cache.Stats `json:",omitempty"`
 }
 
-// calls are concurrent GetOrPrime of one id that begin at one instant.
+// calls are concurrent calls for one id that begin at one instant.
 type calls struct {
 	ID      string
+	Do      string // "": GetOrPrime; "peek"; "set" to V; "pointer": GetOrPrime of pointers
+	V       uint64
 	Callers int
 	At      int64         // Unix ns
 	Within  time.Duration // each caller's deadline; 0: none
-	Pointer bool          // of the keyspace of pointers
 }
 
 // outcome is what one caller saw.
@@ -148,19 +149,6 @@ func (p *proof) bury(w *process) {
 	}
 }
 
-// each gives every worker its order and returns the replies.
-func (p *proof) each(bound time.Duration, orderOf func(i int) order) []reply {
-	p.Helper()
-	for i, w := range p.workers {
-		w.tell(orderOf(i))
-	}
-	replies := make([]reply, len(p.workers))
-	for i, w := range p.workers {
-		replies[i] = p.await(w, bound)
-	}
-	return replies
-}
-
 // await returns a worker's next reply.
 func (p *proof) await(w *process, bound time.Duration) reply {
 	p.Helper()
@@ -186,9 +174,30 @@ func (p *proof) await(w *process, bound time.Duration) reply {
 // what the callers saw, all together.
 func (p *proof) call(c calls) (all []outcome) {
 	p.Helper()
+	return p.hear(p.begin(c, p.workers...)...)
+}
+
+// one has one worker make one call and returns what it saw.
+func (p *proof) one(w *process, c calls) outcome {
+	p.Helper()
+	c.Callers = 1
+	return p.hear(p.begin(c, w)...)[0]
+}
+
+// begin has workers make the same calls at the same instant.
+func (p *proof) begin(c calls, workers ...*process) []*process {
 	c.At = p.soon()
-	for _, r := range p.each(replyBound, func(int) order { return order{Do: "call", Calls: &c} }) {
-		all = append(all, r.Outcomes...)
+	for _, w := range workers {
+		w.tell(order{Do: "call", Calls: &c})
+	}
+	return workers
+}
+
+// hear returns what the callers of workers saw.
+func (p *proof) hear(workers ...*process) (all []outcome) {
+	p.Helper()
+	for _, w := range workers {
+		all = append(all, p.await(w, replyBound).Outcomes...)
 	}
 	return all
 }
@@ -199,10 +208,11 @@ func (p *proof) soon() int64 {
 }
 
 // stats returns the sum of what matters here of the workers' statistics.
-func (p *proof) stats() (sum cache.Stats) {
+func (p *proof) stats(workers ...*process) (sum cache.Stats) {
 	p.Helper()
-	for _, r := range p.each(replyBound, func(int) order { return order{Do: "stats"} }) {
-		add(&sum, r.Stats)
+	for _, w := range workers {
+		w.tell(order{Do: "stats"})
+		add(&sum, p.await(w, replyBound).Stats)
 	}
 	return sum
 }

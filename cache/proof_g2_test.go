@@ -162,8 +162,10 @@ func runStorm(t *testing.T, m mix, mutant string, o storm) *tally {
 		add(&sum.Stats, &r.Tally.Stats)
 	}
 	stops := end()
-	t.Logf("%d calls in %v: %d writes, %d flushes, %d sets, %d refreshes, %d loads; %d stale; errors %v; %d stops; network %v; %+v",
-		sum.Calls, time.Since(began).Round(time.Millisecond), sum.Writes, sum.Flushes, sum.Sets, sum.Refreshes, p.loads(m.Keys), sum.Stale, sum.Errors, stops, n, sum.Stats)
+	t.Logf("%d calls in %v: %d stale; %d loads, %d writes, %d flushes, %d sets, %d refreshes, %d stops", sum.Calls,
+		time.Since(began).Round(time.Millisecond), sum.Stale, p.loads(m.Keys), sum.Writes, sum.Flushes, sum.Sets, sum.Refreshes, stops)
+	t.Logf("errors %v; network %v", sum.Errors, n)
+	t.Logf("%+v", sum.Stats)
 	if len(sum.Violations) > 0 {
 		v := sum.Violations[0]
 		t.Logf("STALE: process %d, %s of row %d got version %d, want %d or newer\n%s",
@@ -301,8 +303,11 @@ func add(sum, s *cache.Stats) {
 		{&sum.LeasesGranted, &s.LeasesGranted}, {&sum.LeasesLost, &s.LeasesLost},
 		{&sum.Loaded, &s.Loaded}, {&sum.LoadsFailed, &s.LoadsFailed}, {&sum.LoadsPanicked, &s.LoadsPanicked}, {&sum.LoadsCanceled, &s.LoadsCanceled},
 		{&sum.Stored, &s.Stored}, {&sum.StoresRefused, &s.StoresRefused}, {&sum.StoresFailed, &s.StoresFailed},
-		{&sum.WokenByMessage, &s.WokenByMessage}, {&sum.WokenByPoll, &s.WokenByPoll},
+		{&sum.WokenByMessage, &s.WokenByMessage}, {&sum.WokenByPoll, &s.WokenByPoll}, {&sum.WaitsTimedOut, &s.WaitsTimedOut},
 	} {
 		*f.to += *f.from
 	}
+	sum.HungNow += s.HungNow
+	sum.FlightsNow += s.FlightsNow
+	sum.LeasesNow += s.LeasesNow
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -151,13 +150,20 @@ func (w *worker) load(ctx context.Context, id string) (uint64, error) {
 	w.board.note(w.Process, logLoad, i, v)
 	r.running.Add(1)
 	defer r.running.Add(-1)
-	rest(ctx, w.Load.For)
-	if w.Load.N > 0 && n > w.Load.N {
-		return v, nil
+	bad := w.Load.N == 0 || n <= w.Load.N
+	if bad || w.Load.Bad != "slow" {
+		rest(ctx, w.Load.For)
 	}
+	if bad {
+		return w.misbehave(ctx, id, v, n)
+	}
+	return v, nil
+}
+
+func (w *worker) misbehave(ctx context.Context, id string, v uint64, n int64) (uint64, error) {
 	switch w.Load.Bad {
 	case "fail":
-		return 0, fmt.Errorf("attempt %d: the database is down", n)
+		return 0, fmt.Errorf("attempt %d: %w", n, errDatabase)
 	case "panic":
 		panic(fmt.Sprintf("attempt %d: no such column", n))
 	case "goexit":
@@ -166,6 +172,8 @@ func (w *worker) load(ctx context.Context, id string) (uint64, error) {
 		select {}
 	case "reenter":
 		return w.values.GetOrPrime(ctx, id)
+	case "unstored":
+		loader.NoStore(ctx)
 	}
 	return v, nil
 }
@@ -214,20 +222,30 @@ func (w *worker) one(c *calls) (o outcome) {
 		defer cancel()
 	}
 	o.Began = time.Now().UnixNano()
-	var err error
-	if c.Pointer {
-		var p *uint64
-		p, err = w.pointers.GetOrPrime(ctx, c.ID)
-		o.Nil = p == nil
-	} else {
-		o.Value, err = w.values.GetOrPrime(ctx, c.ID)
-	}
+	err := w.do(ctx, c, &o)
 	o.Ended = time.Now().UnixNano()
 	o.Kind = kindOf(err)
 	if err != nil {
 		o.Error = err.Error()
 	}
 	return o
+}
+
+// do makes the call proper.
+func (w *worker) do(ctx context.Context, c *calls, o *outcome) (err error) {
+	switch c.Do {
+	case "":
+		o.Value, err = w.values.GetOrPrime(ctx, c.ID)
+	case "peek":
+		o.Value, err = w.values.Peek(ctx, c.ID)
+	case "set":
+		err = w.values.Set(ctx, c.ID, c.V)
+	case "pointer":
+		var p *uint64
+		p, err = w.pointers.GetOrPrime(ctx, c.ID)
+		o.Nil = p == nil
+	}
+	return err
 }
 
 // kinds are errors by the name under which they are counted, the more telling first.
@@ -265,7 +283,7 @@ func kindOf(err error) string {
 			return k.name
 		}
 	}
-	if strings.Contains(err.Error(), "the database is down") {
+	if errors.Is(err, errDatabase) {
 		return "loader"
 	}
 	return "other: " + err.Error()

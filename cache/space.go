@@ -55,6 +55,7 @@ func newSpace(c *Cache, prefix string, p *Policy, typ reflect.Type) (*space, err
 	}
 	setDefault(&s.policy.WaitTimeout, s.policy.LoadTimeout+c.opts.LeaseTTL)
 	s.schema = codec.Schema(s.policy.Codec, typ)
+	s.longer.Store(new([]string))
 	s.gates = append(s.gates, semaphore.NewWeighted(int64(s.policy.MaxConcurrentLoads)))
 	if c.gate != nil {
 		s.gates = append(s.gates, c.gate)
@@ -67,21 +68,25 @@ func newSpace(c *Cache, prefix string, p *Policy, typ reflect.Type) (*space, err
 func (c *Cache) add(s *space, r registered) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, v := range append([]string{s.policy.Version}, s.policy.OldVersions...) {
-		if other := c.prefixes[s.physical(v, "")]; other != nil {
-			return fmt.Errorf("cache: keyspace %q would share its keys with keyspace %q: choose another Version or prefix", s.prefix, other.prefix)
+	for _, other := range c.spaces.All() {
+		if o := other.core(); o.prefix != s.prefix && (s.uses(o) || o.uses(s)) {
+			return fmt.Errorf("cache: keyspace %q would share its keys with keyspace %q: choose another Version or prefix", s.prefix, o.prefix)
 		}
 	}
 	if err := c.spaces.Add(s.prefix, r); err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
-	c.prefixes[s.physical(s.policy.Version, "")] = s
 	for _, other := range c.spaces.All() {
 		o := other.core()
 		longer := c.spaces.Extends(o.prefix)
 		o.longer.Store(&longer)
 	}
 	return nil
+}
+
+// uses reports whether s writes or deletes the keys of o.
+func (s *space) uses(o *space) bool {
+	return slices.Contains(s.versions(""), o.physical(o.policy.Version, ""))
 }
 
 // physical builds the Redis key of id in a version. All keys are built here.

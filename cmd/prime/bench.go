@@ -14,7 +14,7 @@ type benchCommand struct {
 	Scenario  string        `default:"cold" help:"What happens: ${scenarios} (all callers want one absent key at one instant)."`
 	Strategy  []string      `placeholder:"NAME" help:"Strategies to compare, repeatable: ${strategies}. Default: all."`
 	Processes int           `default:"8" help:"Number of processes, 1 to 256."`
-	Callers   int           `default:"64" help:"Number of concurrent callers in each process, 1 to 4096."`
+	Callers   int           `default:"64" help:"Number of concurrent callers in each process, 1 to 4096; 32768 together."`
 	Load      time.Duration `default:"100ms" help:"How long one load from the data source takes, up to 1m."`
 	TTL       time.Duration `name:"ttl" default:"1m" help:"How long a value is kept, 1s to 24h."`
 	Runs      int           `default:"1" help:"How often each strategy runs; the figures are medians."`

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,12 +45,7 @@ func startBench(t *testing.T) *underWay {
 func (u *underWay) checkWorkersGone(t *testing.T) {
 	t.Helper()
 	redistest.Eventually(t, 10*time.Second, func() bool {
-		for _, pid := range u.workers {
-			if running(pid) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(u.workers, running)
 	}, "the workers have ended")
 }
 

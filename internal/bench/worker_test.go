@@ -86,13 +86,17 @@ func TestWorkObeysOrders(t *testing.T) {
 	if a := d.ask(t, openLine(t, "none")); a.Error != "" {
 		t.Fatal(a.Error)
 	}
-	if a := d.ask(t, fmt.Sprintf(`{"do":"call","id":"x","callers":3,"load":%d,"bound":%d}`, 100*time.Millisecond, time.Minute)); a.Error != "" {
+	if a := d.ask(t, fmt.Sprintf(`{"do":"call","id":"x","callers":3,"load":%d,"bound":%d}`, 20*time.Millisecond, time.Minute)); a.Error != "" {
 		t.Fatal(a.Error)
 	}
 	at := monotime.Now().Add(20 * time.Millisecond)
 	a := d.ask(t, fmt.Sprintf(`{"do":"release","at":%d}`, at))
-	if a.Result == nil || len(a.Result.Returned) != 3 || len(a.Result.Loads) != 3 || len(a.Result.Answers) != 3 || a.Result.Errors != 0 {
-		t.Fatalf("reply %+v, want three callers with a load and an answer each", a)
+	if a.Result == nil {
+		t.Fatalf("no result: %q", a.Error)
+	}
+	// A caller that is late finds a value; whoever loads answers with what it loaded.
+	if r := a.Result; len(r.Returned) != 3 || len(r.Loads) < 1 || len(r.Answers) != len(r.Loads) || r.Errors != 0 {
+		t.Fatalf("result %+v, want three callers, an answer for each load, and no error", *r)
 	}
 	for i, back := range a.Result.Returned {
 		if back < at {

@@ -112,7 +112,7 @@ func (l *link) remember(cmd command) {
 }
 
 // onSide returns what to send on a side connection to have cmd run as here.
-func (l *link) onSide(cmd command) []byte { return slices.Clone(cmd.raw) }
+func (l *link) onSide(cmd command) []byte { return slices.Concat(l.setUp, cmd.raw) }
 
 // writeCommands delivers commands until the client has sent its last one.
 func (l *link) writeCommands(up *queue) {

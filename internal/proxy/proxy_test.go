@@ -302,8 +302,13 @@ func TestBlackHoleHeals(t *testing.T) {
 	if err := s.Heal(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-lost; err == nil {
-		t.Error("a command lost in the black hole was answered")
+	select {
+	case err := <-lost:
+		if err == nil {
+			t.Error("a command lost in the black hole was answered")
+		}
+	case <-time.After(bound):
+		t.Error("the connection that lost a command was not closed")
 	}
 	redistest.Eventually(t, bound, func() bool { return impatient.Ping(ctx).Err() == nil }, "answer after Heal")
 }

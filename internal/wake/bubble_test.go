@@ -1,6 +1,8 @@
 package wake_test
 
 import (
+	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -171,6 +173,12 @@ func TestDeadConnectionIsNotLive(t *testing.T) {
 		if !b.Live() || !received(w) {
 			t.Error("not live, or the watch not told, once the server was back")
 		}
+		s.die()
+		s.set(func() { s.away = false })
+		time.Sleep(100 * ms)
+		if !b.Live() {
+			t.Error("not live 100 ms after one short loss: earlier losses must not count")
+		}
 	})
 }
 
@@ -272,6 +280,29 @@ func TestClosedBusWakesNobody(t *testing.T) {
 		}
 		if b.Watching() != 0 {
 			t.Errorf("watching %d, want 0", b.Watching())
+		}
+	})
+}
+
+// A signal that came before a question is covered by the question's answer; with the
+// subscription live, polls are rare.
+func TestUntilOnALiveBus(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, _ *fakeServer, b *wake.Bus) {
+		w := b.Watch("k")
+		synctest.Wait() // a signal waits: the subscription stands
+		begin := time.Now()
+		var asked []time.Duration
+		backoff := &wake.Backoff{Expect: time.Minute, Rand: func() float64 { return mid }}
+		woken, err := wake.Until(t.Context(), w, backoff,
+			func(context.Context) (time.Duration, bool, error) {
+				asked = append(asked, time.Since(begin))
+				return 0, len(asked) == 3, nil
+			})
+		if err != nil || woken != wake.ByPoll {
+			t.Errorf("Until = %v, %v; want poll, nil", woken, err)
+		}
+		if want := []time.Duration{0, 250 * ms, 500 * ms}; !slices.Equal(asked, want) {
+			t.Errorf("asked at %v, want %v", asked, want)
 		}
 	})
 }

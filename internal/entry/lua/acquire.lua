@@ -35,7 +35,8 @@ if not ours then
   if state == 5 then return {5, now, h} end
 end
 
+local before = h
+if servable and state == 1 and ARGV[10] == '1' then before = redis.call('GET', k) end
 redis.call('SETRANGE', k, 26, tok .. ms(now + lease))
 keep(keepms)
-if servable and state == 1 and ARGV[10] == '1' then return {1, now, redis.call('GET', k)} end
-return {1, now, h}
+return {1, now, before}
