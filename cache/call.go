@@ -99,7 +99,7 @@ func (c *call) answer(ctx context.Context) (*answer, error) {
 // await waits for the process's flight. It returns nothing when the caller has
 // to go round again.
 func (c *call) await(ctx context.Context, f *found) (*answer, error) {
-	a, joined, err := c.cache.flights.Do(ctx, c.patience(f), c.key, func(fl *flight.Flight[*answer]) *answer {
+	a, joined, err := c.cache.flights.DoWithin(ctx, c.patience(f), c.key, func(fl *flight.Flight[*answer]) *answer {
 		return c.prime(fl, f)
 	})
 	switch {

@@ -259,7 +259,7 @@ func (k *Keyspace[V]) fetchAny(ctx context.Context, id string) (any, error) {
 
 // unstoredAnswer loads a value of the caller's own that is not stored.
 func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
-	a, _, err := c.cache.flights.Do(ctx, 0, "unstored "+c.key, func(f *flight.Flight[*answer]) *answer {
+	a, _, err := c.cache.flights.Do(ctx, "unstored "+c.key, func(f *flight.Flight[*answer]) *answer {
 		return c.newPriming(f).loadUnstored(f.Context())
 	})
 	if err != nil {

@@ -100,12 +100,16 @@ func (f *Flight[T]) Finished() T {
 
 // Do returns the result of work for key, started now or already running.
 // It reports whether the caller joined work that was running. When ctx ends
-// first it returns ctx's cause at once; work goes on for the others. After
-// patience, if that is not 0, it returns [ErrLate], and work goes on for
-// whoever comes next.
+// first it returns ctx's cause at once; work goes on for the others.
 //
 // Work that ends its goroutine must see to it that Finish is called.
-func (g *Group[T]) Do(ctx context.Context, patience time.Duration, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
+func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
+	return g.DoWithin(ctx, 0, key, work)
+}
+
+// DoWithin is Do for a caller who waits no longer than patience: then it returns
+// [ErrLate], and work goes on for whoever comes next. A patience of 0 has no end.
+func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
 	f, done, joined := g.board(ctx, key, work)
 	var late <-chan time.Time
 	if patience > 0 {
