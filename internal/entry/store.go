@@ -133,6 +133,16 @@ func (s *Store) clockOf(ctx context.Context, key string) *Clock {
 	return c.(*Clock)
 }
 
+// ForgetTime makes the server's time unknown, as if the primary had changed: the
+// next read asks for it.
+func (s *Store) ForgetTime() {
+	s.clock.Forget()
+	s.clocks.Range(func(_, c any) bool {
+		c.(*Clock).Forget()
+		return true
+	})
+}
+
 // explain turns a failed command's error into the one to report. Where the
 // primary may have changed, its clock is forgotten.
 func (s *Store) explain(ctx context.Context, key string, clock *Clock, err error) error {
