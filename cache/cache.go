@@ -36,10 +36,8 @@ type Cache struct {
 	takes   func(*call, *answer) bool            // the rule of asOf; only proofs weaken it
 	behind  func(*call, context.Context, *found) // starts a refresh in the background
 
-	mu        sync.Mutex          // guards what follows
-	uncertain map[string]struct{} // keys whose invalidation failed
-
-	doubts atomic.Int64 // len(uncertain)
+	mu     sync.Mutex // held by Register
+	doubts doubts
 	closed atomic.Bool
 }
 
@@ -59,11 +57,10 @@ func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 	}
 	channel := o.Namespace + "getorprime.wake"
 	c := &Cache{
-		opts:      o,
-		store:     entry.NewStore(client, channel, o.RedisBudget),
-		uncertain: make(map[string]struct{}),
-		takes:     (*call).takes,
-		behind:    (*call).refreshBehind,
+		opts:   o,
+		store:  entry.NewStore(client, channel, o.RedisBudget),
+		takes:  (*call).takes,
+		behind: (*call).refreshBehind,
 	}
 	c.tracer, _ = o.Observer.(LoadTracer)
 	c.store.Changed = c.breakerChanged
@@ -148,15 +145,15 @@ func (c *Cache) heard(m wake.Message) {
 // own Redis budget. Keys that could not be deleted are in the
 // [*InvalidateError]. A key without a keyspace is [ErrNoLoader].
 func (c *Cache) Invalidate(ctx context.Context, keys ...string) error {
-	var full []string
+	var all []target
 	for _, key := range keys {
 		r, id, err := c.lookup(key)
 		if err != nil {
 			return err
 		}
-		full = append(full, r.core().versions(id)...)
+		all = append(all, r.core().targets(id)...)
 	}
-	return c.invalidate(ctx, full)
+	return c.invalidate(ctx, all)
 }
 
 // lookup finds the keyspace of a key by the longest registered prefix.
@@ -169,86 +166,4 @@ func (c *Cache) lookup(key string) (r registered, id string, err error) {
 		return nil, "", r.core().emptyID()
 	}
 	return r, id, nil
-}
-
-// invalidateParallel bounds the round trips under way for one Invalidate.
-const invalidateParallel = 16
-
-func (c *Cache) invalidate(ctx context.Context, keys []string) error {
-	ctx = entry.Insisting(context.WithoutCancel(ctx), c.opts.RedisBudget)
-	errs := make([]error, len(keys))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, invalidateParallel)
-	for i, key := range keys {
-		slots <- struct{}{}
-		wg.Go(func() {
-			errs[i] = c.drop(ctx, key)
-			<-slots
-		})
-	}
-	wg.Wait()
-	failed := &InvalidateError{Err: ErrUnavailable}
-	for i, err := range errs {
-		if err != nil {
-			failed.Keys = append(failed.Keys, keys[i])
-			failed.Err = errors.Join(ErrUnavailable, err)
-		}
-	}
-	if len(failed.Keys) > 0 {
-		return failed
-	}
-	return nil
-}
-
-// drop invalidates one key.
-//
-// Flights under way are left to those aboard: whoever comes after the reply
-// starts a load of its own, and needs not wait for an old one.
-func (c *Cache) drop(ctx context.Context, key string) error {
-	if err := c.store.Invalidate(ctx, key); err != nil {
-		c.setUncertain(key, true)
-		return err
-	}
-	c.setUncertain(key, false)
-	c.cools.end(key)
-	c.flights.Detach(key)
-	c.counts.by[Invalidated].Add(1)
-	return nil
-}
-
-// markStale is drop for values that may still be answered while they are replaced.
-func (c *Cache) markStale(ctx context.Context, key string) error {
-	ctx = entry.Insisting(context.WithoutCancel(ctx), c.opts.RedisBudget)
-	if _, err := c.store.MarkStale(ctx, key); err != nil {
-		return err
-	}
-	c.cools.end(key)
-	c.flights.Detach(key)
-	c.counts.by[Invalidated].Add(1)
-	return nil
-}
-
-func (c *Cache) setUncertain(key string, is bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if is {
-		c.uncertain[key] = struct{}{}
-	} else {
-		delete(c.uncertain, key)
-	}
-	c.doubts.Store(int64(len(c.uncertain)))
-}
-
-// settle repeats the invalidation of a key that failed before.
-func (c *Cache) settle(ctx context.Context, key string) error {
-	if c.doubts.Load() == 0 {
-		return nil
-	}
-	c.mu.Lock()
-	_, is := c.uncertain[key]
-	c.mu.Unlock()
-	if !is {
-		return nil
-	}
-	return c.drop(ctx, key)
 }

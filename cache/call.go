@@ -159,7 +159,7 @@ func (c *call) takes(a *answer) bool {
 // That Redis cannot be asked is an error or a finding, as the policy says.
 func (c *call) read(ctx context.Context) (found, error) {
 	f := found{verdict: missing, at: time.Now()}
-	err := c.cache.settle(ctx, c.key)
+	err := c.settle(ctx, c.key)
 	if err == nil && !c.refresh {
 		f.Entry, err = c.cache.store.Get(ctx, c.key)
 	}

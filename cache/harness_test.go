@@ -167,14 +167,15 @@ func newProxy(tb testing.TB, addr string) (*proxy.Proxy, *redis.Client) {
 // bubble's clock.
 type bubble struct {
 	*testing.T
-	redis *miniredis.Miniredis
+	redis     *miniredis.Miniredis
+	policyTTL time.Duration // for loaders that set one
 }
 
 // inBubble runs f in a bubble.
 func inBubble(t *testing.T, f func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{t, miniredis.NewMiniRedis()}
+		b := &bubble{T: t, redis: miniredis.NewMiniRedis()}
 		b.redis.ClockTTL(true)
 		t.Cleanup(b.redis.Close)
 		f(b)

@@ -142,19 +142,19 @@ func (k *Keyspace[V]) Set(ctx context.Context, id string, v V) error {
 	if err := c.set(entry.WithBudget(ctx, k.cache.opts.RedisBudget), &loaded{encoded: enc}); err != nil {
 		return err
 	}
-	return k.cache.invalidate(ctx, k.versions(id)[1:])
+	return k.cache.invalidate(ctx, k.targets(id)[1:])
 }
 
 // Invalidate deletes the entries of ids in all versions. See [Cache.Invalidate].
 func (k *Keyspace[V]) Invalidate(ctx context.Context, ids ...string) error {
-	var keys []string
+	var all []target
 	for _, id := range ids {
 		if _, err := k.key(id); err != nil {
 			return err
 		}
-		keys = append(keys, k.versions(id)...)
+		all = append(all, k.targets(id)...)
 	}
-	return k.cache.invalidate(ctx, keys)
+	return k.cache.invalidate(ctx, all)
 }
 
 // MarkStale makes the values of ids stale at once: they are still the answer, marked
@@ -162,16 +162,16 @@ func (k *Keyspace[V]) Invalidate(ctx context.Context, ids ...string) error {
 // load that is running is void. Entries of old versions are deleted, and so is
 // what is no value.
 func (k *Keyspace[V]) MarkStale(ctx context.Context, ids ...string) error {
-	var old []string
+	var old []target
 	for _, id := range ids {
 		key, err := k.key(id)
 		if err != nil {
 			return err
 		}
-		if err := k.cache.markStale(ctx, key); err != nil {
-			return &InvalidateError{Keys: []string{key}, Err: k.unavailable(context.WithoutCancel(ctx), "marking", err)}
+		if err := k.markStale(ctx, key); err != nil {
+			return err
 		}
-		old = append(old, k.versions(id)[1:]...)
+		old = append(old, k.targets(id)[1:]...)
 	}
 	return k.cache.invalidate(ctx, old)
 }
@@ -273,7 +273,7 @@ func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
 // this one's first request, the value before l may be there and fresh still: it
 // goes, so that whoever comes next loads.
 func (c *call) set(ctx context.Context, l *loaded) error {
-	r := c.request()
+	r, began := c.request(), c.cache.tick()
 	tok, err := c.cache.store.Seize(ctx, c.key, r.Lease, r.Keep)
 	if err != nil {
 		return c.trouble(ctx, "setting", err)
@@ -285,9 +285,9 @@ func (c *call) set(ctx context.Context, l *loaded) error {
 		_, freed := c.cache.store.Release(kept, c.key, tok)
 		return errors.Join(c.unavailable(kept, "setting", err), freed)
 	case stored == entry.Lost:
-		return c.cache.invalidate(kept, []string{c.key})
+		return c.cache.invalidate(kept, []target{{c.space, c.key}})
 	}
-	c.cache.setUncertain(c.key, false)
+	c.cache.doubts.remove(c.key, began)
 	c.cache.cools.end(c.key)
 	c.cache.flights.Detach(c.key)
 	c.emit(ctx, ValueSet, c.key, 0, nil)

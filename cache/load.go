@@ -80,7 +80,7 @@ func (p *priming) loadDegraded(ctx context.Context) *answer {
 // run calls the loader, once there is room for another load, and finish with
 // what came of it.
 func (p *priming) run(ctx context.Context, old *entry.Entry, g lease.Grant, finish func(*loaded) *answer) *answer {
-	gates, err := p.enter(ctx)
+	gates, err := p.enter(ctx, g)
 	if err != nil {
 		return finish(&loaded{err: err, canceled: true, began: p.cache.tick()})
 	}
@@ -95,17 +95,17 @@ func (p *priming) run(ctx context.Context, old *entry.Entry, g lease.Grant, fini
 	return a.run()
 }
 
-// enter takes a place in the keyspace's bulkhead and the cache's. It returns the
-// places taken.
-func (p *priming) enter(ctx context.Context) ([]*semaphore.Weighted, error) {
+// enter takes a place in the keyspace's bulkhead and the cache's, and keeps the
+// lease while it waits for them. It returns the places taken.
+func (p *priming) enter(ctx context.Context, g lease.Grant) ([]*semaphore.Weighted, error) {
 	if ctx.Err() != nil { // everybody left while the lease was got
 		return nil, context.Cause(ctx)
 	}
-	for i, g := range p.gates {
-		if g.TryAcquire(1) {
+	for i, gate := range p.gates {
+		if gate.TryAcquire(1) {
 			continue
 		}
-		if err := p.queue(ctx, g); err != nil {
+		if err := p.queue(ctx, gate, g); err != nil {
 			leave(p.gates[:i])
 			return nil, err
 		}
@@ -119,15 +119,17 @@ func leave(gates []*semaphore.Weighted) {
 	}
 }
 
-// queue waits for a place in g, first come, first served. A refresh that nobody
-// waits for gives up at once.
-func (p *priming) queue(ctx context.Context, g *semaphore.Weighted) error {
+// queue waits for a place in gate, first come, first served. A refresh that
+// nobody waits for gives up at once.
+func (p *priming) queue(ctx context.Context, gate *semaphore.Weighted, g lease.Grant) error {
 	if p.behind {
 		return ErrOverloaded
 	}
+	g.Lost = nil // the keeping that follows tells
+	defer p.cache.keeper.Keep(g).Stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.policy.LoadTimeout, ErrOverloaded)
 	defer cancel()
-	if g.Acquire(ctx, 1) == nil {
+	if gate.Acquire(ctx, 1) == nil {
 		return nil
 	}
 	err := context.Cause(ctx)

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -203,7 +204,7 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 		a.err = context.Cause(ctx)
 	case errors.Is(context.Cause(limited), ErrWaitTimeout):
 		p.emit(ctx, WaitTimedOut, p.key, p.policy.WaitTimeout, nil)
-		a.err = ErrWaitTimeout
+		a.err = fmt.Errorf("%w: gave up a key of %q after %v", ErrWaitTimeout, p.prefix, p.policy.WaitTimeout)
 	default:
 		a.err = p.trouble(ctx, "leasing", err)
 		if p.policy.OnOutage == LoadLocally && errors.Is(a.err, ErrUnavailable) {

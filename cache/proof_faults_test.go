@@ -209,7 +209,7 @@ func TestCase45LeaseDeliveredLate(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newProof(t)
 			s := patient(500 * time.Millisecond)
-			s.Lease = 300 * time.Millisecond
+			s.Lease = time.Second
 			row := &p.board.rows[0]
 			row.version.Store(1)
 			x := p.startBehind(2, s)

@@ -99,6 +99,7 @@ func newProof(t *testing.T) *proof {
 	p := &proof{T: t, server: redistest.Start(t)}
 	p.client = p.server.Client(t)
 	p.board, p.path = newBoard(t)
+	t.Cleanup(p.bury)
 	return p
 }
 
@@ -122,7 +123,6 @@ func (p *proof) launch(n int, s setup) {
 		p.Fatal(err)
 	}
 	p.workers = append(p.workers, w)
-	p.Cleanup(func() { p.bury(w) })
 	s.Board, s.Direct = p.path, p.server.Addr()
 	if s.Addr == "" {
 		s.Addr = p.server.Addr()
@@ -138,14 +138,18 @@ func (p *proof) loads(rows int) (n int64) {
 	return n
 }
 
-// bury ends a worker and reports what it died of, unless the test killed it.
-func (p *proof) bury(w *process) {
-	w.in.Close()
-	timer := time.AfterFunc(replyBound, func() { _ = w.cmd.Process.Kill() })
-	defer timer.Stop()
-	<-w.gone
-	if w.err != nil && !w.killed {
-		p.Errorf("a worker ended with %v: %s", w.err, w.stderr.String())
+// bury ends the workers and reports what they died of, unless the test killed them.
+func (p *proof) bury() {
+	for _, w := range p.workers {
+		w.in.Close()
+	}
+	for _, w := range p.workers {
+		timer := time.AfterFunc(replyBound, func() { _ = w.cmd.Process.Kill() })
+		<-w.gone
+		timer.Stop()
+		if w.err != nil && !w.killed {
+			p.Errorf("a worker ended with %v: %s", w.err, w.stderr.String())
+		}
 	}
 }
 
@@ -231,7 +235,8 @@ type process struct {
 // startProcess starts one of n workers.
 func startProcess(n int) (*process, error) {
 	w := &process{cmd: exec.Command(os.Args[0]), replies: make(chan reply, 4), gone: make(chan struct{})}
-	w.cmd.Env = append(os.Environ(), workerEnv+"=1", fmt.Sprintf("GOMAXPROCS=%d", max(1, min(2, 16*runtime.NumCPU()/n))))
+	w.cmd.Env = append(os.Environ(), workerEnv+"=1", "GORACE=atexit_sleep_ms=0",
+		fmt.Sprintf("GOMAXPROCS=%d", max(1, min(2, 16*runtime.NumCPU()/n))))
 	w.cmd.Stderr = &w.stderr
 	w.cmd.SysProcAttr = diesWithParent()
 	in, err := w.cmd.StdinPipe()

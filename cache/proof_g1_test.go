@@ -113,8 +113,8 @@ func TestG1SteadyExpiry(t *testing.T) {
 // TestG1SlowLoader loads for three times as long as a lease lasts.
 func TestG1SlowLoader(t *testing.T) {
 	p := newProof(t)
-	s := patient(900 * time.Millisecond)
-	s.Lease = 300 * time.Millisecond
+	s := patient(1800 * time.Millisecond)
+	s.Lease = 600 * time.Millisecond
 	p.board.rows[0].version.Store(7)
 	p.start(4, s)
 	p.wantSame(p.call(calls{ID: "0", Callers: 8}), 7)
@@ -150,8 +150,8 @@ func TestG1LoaderKilled(t *testing.T) {
 // lasts. When it goes on, what it loaded is not stored over what was loaded since.
 func TestG2LoaderStopped(t *testing.T) {
 	p := newProof(t)
-	s := patient(400 * time.Millisecond)
-	s.Lease = 200 * time.Millisecond
+	s := patient(600 * time.Millisecond)
+	s.Lease = 500 * time.Millisecond
 	row := &p.board.rows[0]
 	row.version.Store(1)
 	p.start(2, s)

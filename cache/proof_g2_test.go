@@ -3,6 +3,7 @@
 package cache_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -88,12 +89,17 @@ var mutants = []struct {
 	{mutantToken, func(m *mix) { m.Load = 10 * time.Millisecond }},
 	{mutantUnchecked, nil},
 	{mutantPlainSet, nil},
-	// The second delivery has to find the key deleted and not leased anew: many
-	// rows, callers that rest, loads as long as a delivery may be late.
+	// The second delivery has to find the key deleted and not leased anew, while
+	// the load under the first still runs: callers that rest, nearly as many
+	// deletions as reads, deliveries later than a new connection takes, loads
+	// longer than that whose leases last, and no other trouble that would keep
+	// connections busy.
 	{mutantResend, func(m *mix) {
-		m.Keys, m.Pause, m.Load = 48, 20*time.Millisecond, 30*time.Millisecond
-		m.Invalidate, m.Delete = 1500, 500
+		m.Keys, m.Pause = 16, 40*time.Millisecond
+		m.Load, m.Within, m.Lease = 150*time.Millisecond+slack/10, 100*time.Millisecond+slack/10, time.Second
+		m.Invalidate, m.Delete = 500, 4000
 		m.Proxied, m.Leasing = stormProcesses, trouble{Late: 3000}
+		m.Ending, m.Others, m.Stops, m.Cuts = trouble{}, trouble{}, false, false
 	}},
 	{mutantAny, nil},
 	// The reply to FILL has to travel while another process invalidates and a
@@ -137,7 +143,7 @@ func runStorm(t *testing.T, m mix, mutant string, o storm) *tally {
 	n := newNetwork(t, p, &m)
 	for i := range stormProcesses {
 		s := setup{
-			Lease: time.Duration(20+4*i) * time.Millisecond, TTL: 300 * time.Millisecond, LoadTimeout: 300 * time.Millisecond,
+			Lease: cmp.Or(m.Lease, time.Duration(20+4*i)*time.Millisecond), TTL: 300 * time.Millisecond, LoadTimeout: 300*time.Millisecond + slack,
 			Cooldown: 5 * time.Millisecond, CoolMax: 20 * time.Millisecond, Mix: &m, Mutant: mutant, Process: i,
 			Tampered: mutant != "" || i%2 == 0, // the others have a client as most users do
 		}

@@ -29,6 +29,8 @@ type mix struct {
 	Load, Long                  time.Duration
 	LongLoad, Failing, Unstored int
 
+	Lease time.Duration // 0: from 20 ms, differing by process
+
 	// A share of the replies to FILL travel up to Slow.
 	SlowReply int
 	Slow      time.Duration

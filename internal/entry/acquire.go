@@ -90,7 +90,10 @@ func (s *Store) Acquire(ctx context.Context, key string, r *Request) (got Acquir
 		}
 		return Acquired{}, s.explain(ctx, key, clock, err)
 	}
-	r.Mine = r.Mine[:0]
+	if got.Verdict == Grant {
+		// Until then a late copy of an earlier attempt may still get the lease.
+		r.Mine = r.Mine[:0]
+	}
 	return got, nil
 }
 

@@ -307,14 +307,36 @@ func testRule02AllLost(t *testing.T, b *backend) {
 	p.wantAbsent()
 }
 
-// testRule02Claimed is about an attempt that goes on in a later call: a lease
-// got without knowing is recognised there.
-func testRule02Claimed(t *testing.T, b *backend) {
-	p := at(t, b, nil)
+// testRule02Recognized is about a lease that a late copy gets for a caller that
+// is still asking: (1) ACQUIRE(t1) is delayed; (2) the next attempt is told to
+// wait for somebody else; (3) that one gives up; (4) ACQUIRE(t1) arrives; (5) the
+// caller asks again, and need not wait for itself.
+func testRule02Recognized(t *testing.T, b *backend) {
+	w := &withheld{match: isAcquire}
+	p := hooked(t, b, w.process)
+	p.grantAndForget()
 	p.seed(held)
-	got := p.wantVerdict(entry.Grant, func(a *ask) { a.Mine = []entry.Token{tokB, tokA} })
-	p.wantPowerless(tokA)
+	r := &entry.Request{Lease: lease, Keep: keep}
+	ask := func(want entry.Verdict) entry.Acquired {
+		t.Helper()
+		got, err := p.store.Acquire(t.Context(), p.key, r)
+		p.must(err)
+		if got.Verdict != want {
+			t.Fatalf("acquire = %v, want %v", verdictName(got.Verdict), verdictName(want))
+		}
+		return got
+	}
+	ask(entry.Wait)
+	_, err := doRelease(p)
+	p.must(err)
+	w.deliver(p)
+	late, _, _ := p.stored()
+	got := ask(entry.Grant)
+	p.wantPowerless(late.Lease)
 	p.wantFill(entry.Done, got.Token, "v")
+	if len(r.Mine) != 0 {
+		t.Errorf("%d tokens are kept after a grant", len(r.Mine))
+	}
 }
 
 // testRule07SmallReplies is about a large value that stays where it is unless

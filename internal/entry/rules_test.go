@@ -179,7 +179,7 @@ func testRule10ScriptFlush(t *testing.T, b *backend) {
 	})
 	for i := range 8 {
 		workers.Go(func() {
-			for n := range 25 {
+			for n := range 8 {
 				if err := everyScript(ctx, p.store, fmt.Sprintf("%s/%d/%d", p.key, i, n%3)); err != nil {
 					t.Error(err)
 				}

@@ -1,9 +1,11 @@
 package entry_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -162,12 +164,12 @@ func TestRule04Evicted(t *testing.T) {
 	p.wantFill(entry.Done, p.grant(), "v")
 }
 
-// TestRule07PayloadStays is about 32 MB that no script reads unless it returns
+// TestRule07PayloadStays is about 8 MB that no script reads unless it returns
 // them: the server counts no GET, and the memory of scripts stays small.
 func TestRule07PayloadStays(t *testing.T) {
 	b := server(t)
 	p := at(t, b, nil)
-	payload := string(make([]byte, 32<<20))
+	payload := string(make([]byte, 8<<20))
 	p.seed(leasedStale.with(func(s *spec) { s.payload = payload }))
 	p.must(b.client.ConfigResetStat(t.Context()).Err())
 	p.wantVerdict(entry.Wait)
@@ -189,16 +191,43 @@ func TestRule07PayloadStays(t *testing.T) {
 func TestLargeValue(t *testing.T) {
 	b := server(t)
 	p := at(t, b, nil)
-	payload := make([]byte, 64<<20)
+	part := make([]byte, 1<<20)
 	r := rand.NewChaCha8([32]byte{})
-	r.Read(payload)
+	r.Read(part)
+	payload := bytes.Repeat(part, 64)
 	p.wantFill(entry.Done, p.grant(), string(payload))
 	for range 2 { // with and without the clock
 		got, err := p.store.Get(t.Context(), p.key)
 		p.must(err)
-		if string(got.Payload) != string(payload) {
+		if !bytes.Equal(got.Payload, payload) {
 			t.Errorf("read %d bytes, want the %d as written", len(got.Payload), len(payload))
 		}
 		p.knowTime()
+	}
+}
+
+// TestScriptsArePortable is about what the scripts may use: commands that Redis
+// 6.2, Valkey and embedded Redis know, on one key.
+func TestScriptsArePortable(t *testing.T) {
+	known := map[string]bool{
+		"TIME": true, "GET": true, "GETRANGE": true, "SET": true, "SETRANGE": true, "DEL": true,
+		"PTTL": true, "PEXPIRE": true, "PUBLISH": true,
+	}
+	call := regexp.MustCompile(`redis\.(\w+)\('(\w+)'`)
+	library := regexp.MustCompile(`\b(\w+)\.\w+\(`)
+	for name, src := range entry.Scripts {
+		for _, m := range call.FindAllStringSubmatch(src, -1) {
+			if m[1] != "call" && m[1] != "pcall" || !known[m[2]] {
+				t.Errorf("%s runs redis.%s('%s')", name, m[1], m[2])
+			}
+		}
+		for _, m := range library.FindAllStringSubmatch(src, -1) {
+			if m[1] != "redis" && m[1] != "string" && m[1] != "math" {
+				t.Errorf("%s uses the library %s", name, m[1])
+			}
+		}
+		if !strings.Contains(src, "KEYS[1]") || strings.Contains(src, "KEYS[2]") {
+			t.Errorf("%s is not about one key", name)
+		}
 	}
 }

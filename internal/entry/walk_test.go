@@ -3,17 +3,12 @@ package entry_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/getorprime/getorprime/internal/entry"
@@ -41,7 +36,8 @@ type walk struct {
 	slack        time.Duration
 	pass         func(time.Duration)
 	now          func() int64
-	heard        func() []string
+	stored       func() (b []byte, ttl time.Duration) // nil: no key
+	heard        func() []wake.Message
 	log          []string
 }
 
@@ -272,17 +268,18 @@ func (w *walk) overwrite() {
 
 // compare checks what is at the server, and what was published, against the model.
 func (w *walk) compare() {
-	var heard []wake.Message
-	for _, m := range w.heard() {
-		heard = append(heard, w.message(m))
+	heard := w.heard()
+	for i := range heard {
+		same(w, "topic", heard[i].Topic, w.key)
+		heard[i].Topic = ""
 	}
 	same(w, "messages", fmt.Sprintf("%+v", heard), fmt.Sprintf("%+v", w.model.heard))
-	b, err := w.raw.Get(w.ctx, w.key).Bytes()
-	if errors.Is(err, redis.Nil) {
+	b, ttl := w.stored()
+	if b == nil {
 		same(w, "content", absent, w.model.content)
 		return
 	}
-	w.check(err)
+	w.sameTime("expiry", w.now()+ttl.Milliseconds(), w.model.expires)
 	h, payload, err := entry.Parse(b)
 	if err != nil {
 		same(w, "bytes", string(b), w.model.payload)
@@ -304,115 +301,10 @@ func (w *walk) compareTimes(h *entry.Header) {
 	w.sameTime("fresh until", h.FreshUntil, m.FreshUntil)
 	w.sameTime("hard until", h.HardUntil, m.HardUntil)
 	m.LeaseUntil, m.WrittenAt, m.FreshUntil, m.HardUntil = h.LeaseUntil, h.WrittenAt, h.FreshUntil, h.HardUntil
-	ttl, err := w.raw.PTTL(w.ctx, w.key).Result()
-	w.check(err)
-	w.sameTime("expiry", w.now()+ttl.Milliseconds(), m.expires)
 }
 
 func (w *walk) sameTime(what string, got, want int64) {
 	if d := time.Duration(got-want) * time.Millisecond; d < -w.slack || d > w.slack {
 		w.Errorf("%s is %v off the model's", what, d)
 	}
-}
-
-// milliseconds returns durations.
-func milliseconds(ms ...int) []time.Duration {
-	all := make([]time.Duration, len(ms))
-	for i, n := range ms {
-		all[i] = time.Duration(n) * time.Millisecond
-	}
-	return all
-}
-
-// TestModel compares the protocol on an embedded Redis with the model, to the
-// millisecond: time passes as the test wants.
-func TestModel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		if err := m.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		client := pipeTo(m)
-		defer client.Close()
-		sub := m.NewSubscriber()
-		defer sub.Close()
-		sub.Subscribe("channel")
-		heard := collect(sub)
-		for seed := range uint64(walks) {
-			w := newWalk(t, client, seed)
-			w.times, w.steps = milliseconds(1, 2, 10, 50, 200, 1000, 61_000), milliseconds(0, 1, 2, 9, 10, 11, 50, 190, 1000, 20_000)
-			w.now = func() int64 { return time.Now().UnixMilli() }
-			w.pass = func(d time.Duration) {
-				time.Sleep(d)
-				m.FastForward(d)
-				w.model.pass(d)
-			}
-			w.heard = heard
-			w.run(40)
-		}
-	})
-}
-
-// walks is how many random sequences each test of the model makes.
-const walks = 1000
-
-// pipeTo returns a client whose connections lead to m without a network, which
-// a bubble's clock would not wait for.
-func pipeTo(m *miniredis.Miniredis) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr: "127.0.0.1:6379", MaxRetries: -1,
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			m.Server().ServeConn(theirs)
-			return ours, nil
-		},
-	})
-}
-
-// collect returns a function that returns what was published since its last call.
-func collect(sub *miniredis.Subscriber) func() []string {
-	var mu sync.Mutex
-	var all []string
-	go func() {
-		for m := range sub.Messages() {
-			mu.Lock()
-			all = append(all, m.Message)
-			mu.Unlock()
-		}
-	}()
-	return func() []string {
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		got := all
-		all = nil
-		return got
-	}
-}
-
-func newWalk(t *testing.T, client redis.UniversalClient, seed uint64) *walk {
-	w := &walk{
-		T: t, ctx: t.Context(), seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), raw: client, key: fmt.Sprintf("key %d", seed),
-		store: entry.NewStore(client, "channel", 5*time.Second),
-	}
-	w.mint()
-	return w
-}
-
-// mint makes the store's tokens known to the walk.
-func (w *walk) mint() {
-	w.store.Mint = func() entry.Token {
-		w.minted = entry.NewToken()
-		return w.minted
-	}
-}
-
-// message decodes what was published, and checks that it is about the key.
-func (w *walk) message(payload string) wake.Message {
-	m, err := wake.ParseMessage(payload)
-	w.check(err)
-	same(w, "topic", m.Topic, w.key)
-	m.Topic = ""
-	return m
 }

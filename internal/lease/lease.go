@@ -69,6 +69,7 @@ type Held struct {
 	due      time.Time
 	renewed  time.Time // when the last successful renewal was sent
 	renewing bool
+	lost     bool
 	over     bool // MaxHold has passed
 }
 
@@ -99,7 +100,13 @@ func (h *Held) Stop() {
 func (k *Keeper) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.held)
+	n := 0
+	for h := range k.held {
+		if h.leasedLocked() {
+			n++
+		}
+	}
+	return n
 }
 
 // Close stops keeping all leases and waits for renewals under way.
@@ -162,7 +169,6 @@ func (k *Keeper) renewDue() (next time.Time, more bool) {
 	for h := range k.held {
 		if h.expiredLocked(now) {
 			k.loseLocked(h)
-			continue
 		}
 		k.endLocked(h, now)
 		if !h.due.After(now) {
@@ -191,7 +197,7 @@ func (k *Keeper) endLocked(h *Held, now time.Time) {
 // lasted long enough.
 func (k *Keeper) renewLocked(h *Held, now time.Time) {
 	h.due = now.Add(h.TTL / 3)
-	if h.renewing || h.over || h.Extend == nil {
+	if h.renewing || h.over || !h.leasedLocked() {
 		return
 	}
 	h.renewing = true
@@ -207,7 +213,7 @@ func (h *Held) renew(sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h.renewing = false
-	if _, kept := k.held[h]; !kept {
+	if _, kept := k.held[h]; !kept || h.lost {
 		return
 	}
 	switch {
@@ -221,23 +227,29 @@ func (h *Held) renew(sent time.Time) {
 	}
 }
 
-// loseLocked stops keeping h and tells its holder.
+// loseLocked stops renewing h and tells its holder. MaxHold is still minded.
 func (k *Keeper) loseLocked(h *Held) {
-	delete(k.held, h)
+	h.lost = true
+	if h.Over == nil {
+		delete(k.held, h)
+	}
 	if h.Lost != nil {
 		k.wg.Go(func() { h.Lost(ErrLost) })
 	}
 }
 
+// leasedLocked reports whether there is a lease to renew.
+func (h *Held) leasedLocked() bool { return h.Extend != nil && !h.lost }
+
 // expiredLocked reports whether the holder may no longer act.
 func (h *Held) expiredLocked(now time.Time) bool {
-	return h.Validity > 0 && now.Sub(h.renewed) >= h.Validity
+	return h.Validity > 0 && !h.lost && now.Sub(h.renewed) >= h.Validity
 }
 
 // nextLocked is when h needs attention again.
 func (h *Held) nextLocked() time.Time {
 	next := h.due
-	if end := h.renewed.Add(h.Validity); h.Validity > 0 && end.Before(next) {
+	if end := h.renewed.Add(h.Validity); h.Validity > 0 && !h.lost && end.Before(next) {
 		next = end
 	}
 	if end := h.Since.Add(h.MaxHold); h.MaxHold > 0 && !h.over && end.Before(next) {

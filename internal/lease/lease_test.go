@@ -263,6 +263,43 @@ func TestOverIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestOverAfterALoss minds the holder's time though the lease is lost.
+func TestOverAfterALoss(t *testing.T) {
+	tests := []struct {
+		name     string
+		validity time.Duration
+		reply    func(int) (bool, error)
+	}{
+		{"not held", 0, func(int) (bool, error) { return false, nil }},
+		{"no longer valid", 1500 * time.Millisecond, func(int) (bool, error) { return false, errRedis }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, k *lease.Keeper, b *backend) {
+				b.reply = tt.reply
+				g := b.grant(ttl)
+				g.Validity, g.MaxHold = tt.validity, 10*time.Second
+				var over []time.Duration
+				g.Over = func() { over = append(over, time.Since(b.start)) }
+				held := k.Keep(g)
+				time.Sleep(5 * time.Second)
+				renewals := len(b.renewals())
+				if got := b.losses(); len(got) != 1 || k.Len() != 0 {
+					t.Errorf("lost at %v, %d leases kept; want one loss and none kept", got, k.Len())
+				}
+				time.Sleep(time.Minute)
+				if want := []time.Duration{10 * time.Second}; !slices.Equal(over, want) {
+					t.Errorf("over at %v, want %v", over, want)
+				}
+				if got := b.renewals(); len(got) != renewals || len(b.losses()) != 1 {
+					t.Errorf("renewed at %v and lost at %v, want neither after the loss", got, b.losses())
+				}
+				held.Stop()
+			})
+		})
+	}
+}
+
 func TestStopBeforeOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *lease.Keeper, b *backend) {
 		g := b.grant(ttl)

@@ -27,8 +27,9 @@ local function header()
   return h
 end
 
+-- Pub/Sub may be refused by ACL: polls serve then.
 local function publish(channel, kind, tok, text)
-  redis.call('PUBLISH', channel, kind .. tok .. string.sub(ms(#k), 3) .. k .. (text or ''))
+  redis.pcall('PUBLISH', channel, kind .. tok .. string.sub(ms(#k), 3) .. k .. (text or ''))
 end
 
 local function keep(ms)
