@@ -13,6 +13,7 @@ import (
 	"github.com/getorprime/getorprime/cache"
 	"github.com/getorprime/getorprime/cache/cacheotel"
 	"github.com/getorprime/getorprime/cache/cachetest"
+	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/redisembed"
 	"github.com/getorprime/getorprime/loader"
 )
@@ -175,8 +176,13 @@ func TestWaitingForAnotherProcess(t *testing.T) {
 	go func() { _, err := first.GetOrPrime(t.Context(), secret); done <- err }()
 	<-entered
 	go func() { _, err := second.GetOrPrime(t.Context(), secret); done <- err }()
-	eventually(t, "the second waits", func() bool { return there.Stats().Misses == 1 })
-	<-time.After(20 * time.Millisecond) // so that the wait is long enough to be told from none
+	client := server.Client()
+	t.Cleanup(func() { client.Close() })
+	eventually(t, "the second waits", func() bool {
+		b, _ := client.Get(t.Context(), "k:"+secret).Bytes()
+		h, _, err := entry.Parse(b)
+		return err == nil && h.Flags.Has(entry.Waiters)
+	})
 	close(leave)
 	for range 2 {
 		if err := <-done; err != nil {
