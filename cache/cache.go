@@ -77,11 +77,7 @@ func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 // be called more than once.
 func (c *Cache) Close(ctx context.Context) error {
 	c.closed.Store(true)
-	landed := make(chan struct{})
-	go func() {
-		c.flights.Wait()
-		close(landed)
-	}()
+	landed := c.flights.Close()
 	var err error
 	select {
 	case <-landed:

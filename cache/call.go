@@ -106,7 +106,7 @@ func (c *call) await(ctx context.Context, f *found) (*answer, error) {
 	case errors.Is(err, flight.ErrLate):
 		return c.fallBack(ctx, f, err), nil
 	case err != nil:
-		return nil, ended(ctx)
+		return nil, grounded(ctx, err)
 	case c.failed(a.err) && c.servable(f):
 		return c.fallBack(ctx, f, a.err), nil
 	case !c.cache.takes(c, a):
@@ -281,6 +281,14 @@ func (c *call) mayBoard(ctx context.Context) error {
 		return noLoader(c.prefix)
 	case loadingAbove(ctx, c.cache, c.key):
 		return fmt.Errorf("%w: a key of %q", ErrReentrant, c.prefix)
+	}
+	return ended(ctx)
+}
+
+// grounded says why a caller has no answer of its flight.
+func grounded(ctx context.Context, err error) error {
+	if errors.Is(err, flight.ErrClosed) {
+		return ErrClosed
 	}
 	return ended(ctx)
 }

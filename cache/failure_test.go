@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,11 +35,10 @@ func TestPanicsAreErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
-				wild := true
+				var loads atomic.Int64
 				load := func(context.Context, string) (string, error) {
 					time.Sleep(50 * time.Millisecond)
-					if wild {
-						wild = false
+					if loads.Add(1) == 1 {
 						tt.end()
 					}
 					return "tame", nil
@@ -118,10 +118,10 @@ func TestLoadsThatWaitForEachOther(t *testing.T) {
 // Case 19: a loader that hangs and ignores its context.
 func TestHungLoadIsGivenUp(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		hangs, awake := true, make(chan struct{})
+		var loads atomic.Int64
+		awake := make(chan struct{})
 		load := func(context.Context, string) (string, error) {
-			if hangs {
-				hangs = false
+			if loads.Add(1) == 1 {
 				<-awake
 			}
 			return "v", nil
@@ -235,9 +235,10 @@ func TestAFailureKeepsItsIdentityInItsOwnProcess(t *testing.T) {
 
 func TestASuccessEndsTheDoubling(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		fails := true
+		var fails atomic.Bool
+		fails.Store(true)
 		load := func(context.Context, string) (string, error) {
-			if fails {
+			if fails.Load() {
 				return "", errSource
 			}
 			return "v", nil
@@ -247,22 +248,23 @@ func TestASuccessEndsTheDoubling(t *testing.T) {
 			_, _ = k.GetOrPrime(b.Context(), "a")
 			time.Sleep(cooldown)
 		}
-		fails = false
+		fails.Store(false)
 		want(b, "after two failures", "v")(k.GetOrPrime(b.Context(), "a"))
 		time.Sleep(time.Second)
-		fails = true
+		fails.Store(true)
 		_, _ = k.GetOrPrime(b.Context(), "a")
 		time.Sleep(100 * time.Millisecond)
-		fails = false
+		fails.Store(false)
 		want(b, "after a first failure", "v")(k.GetOrPrime(b.Context(), "a"))
 	})
 }
 
 func TestInvalidateEndsTheCoolDown(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		fails := true
+		var fails atomic.Bool
+		fails.Store(true)
 		load := func(context.Context, string) (string, error) {
-			if fails {
+			if fails.Load() {
 				return "", errSource
 			}
 			return "v", nil
@@ -270,11 +272,11 @@ func TestInvalidateEndsTheCoolDown(t *testing.T) {
 		_, near := openSpace(b, b.client(), load, nil)
 		_, far := openSpace(b, b.client(), load, nil)
 		for _, k := range []*cache.Keyspace[string]{near, far} {
-			fails = true
+			fails.Store(true)
 			if _, err := near.GetOrPrime(b.Context(), "a"); err == nil {
 				b.Fatal("no error from a failing loader")
 			}
-			fails = false
+			fails.Store(false)
 			if err := k.Invalidate(b.Context(), "a"); err != nil {
 				b.Fatal(err)
 			}

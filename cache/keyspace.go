@@ -259,11 +259,12 @@ func (k *Keyspace[V]) fetchAny(ctx context.Context, id string) (any, error) {
 
 // unstoredAnswer loads a value of the caller's own that is not stored.
 func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
-	a, _, err := c.cache.flights.Do(ctx, "unstored "+c.key, func(f *flight.Flight[*answer]) *answer {
+	own := fmt.Sprintf("%s, unstored, %d", c.key, c.start) // shared with nobody, whose load may be older
+	a, _, err := c.cache.flights.Do(ctx, own, func(f *flight.Flight[*answer]) *answer {
 		return c.newPriming(f).loadUnstored(f.Context())
 	})
 	if err != nil {
-		return nil, ended(ctx)
+		return nil, grounded(ctx, err)
 	}
 	return a, nil
 }

@@ -204,6 +204,8 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 		a.err = context.Cause(ctx)
 	case errors.Is(context.Cause(limited), ErrWaitTimeout):
 		p.emit(ctx, WaitTimedOut, p.key, p.policy.WaitTimeout, nil)
+		a.asOf = p.cache.tick() // for all who wait: none shall wait that long again
+		a.began = a.asOf
 		a.err = fmt.Errorf("%w: gave up a key of %q after %v", ErrWaitTimeout, p.prefix, p.policy.WaitTimeout)
 	default:
 		a.err = p.trouble(ctx, "leasing", err)

@@ -3,6 +3,7 @@
 package cache_test
 
 import (
+	"context"
 	"crypto/sha1"
 	"strconv"
 	"sync"
@@ -39,24 +40,34 @@ func (p *proof) startBehind(n int, s setup) *proxy.Proxy {
 // once has the first command of a kind meet a fault, and hands out a copy of it.
 func (p *proof) once(x *proxy.Proxy, kind string, f proxy.Fault) (met <-chan []any) {
 	p.Helper()
+	first := make(chan []any, 1)
+	var seen atomic.Bool
+	p.onCommand(x, func(k string, cmd [][]byte) proxy.Fault {
+		if k != kind || !seen.CompareAndSwap(false, true) {
+			return proxy.Pass()
+		}
+		first <- copied(cmd)
+		return f
+	})
+	return first
+}
+
+// onCommand has hook choose the fault of every command, given its kind.
+func (p *proof) onCommand(x *proxy.Proxy, hook func(kind string, cmd [][]byte) proxy.Fault) {
+	p.Helper()
 	scripts, err := readScripts()
 	if err != nil {
 		p.Fatal(err)
 	}
-	first := make(chan []any, 1)
-	var seen atomic.Bool
-	x.OnCommand(func(cmd [][]byte) proxy.Fault {
-		if scripts.ofBytes(cmd) != kind || !seen.CompareAndSwap(false, true) {
-			return proxy.Pass()
-		}
-		var args []any
-		for _, arg := range cmd {
-			args = append(args, string(arg))
-		}
-		first <- args
-		return f
-	})
-	return first
+	x.OnCommand(func(cmd [][]byte) proxy.Fault { return hook(scripts.ofBytes(cmd), cmd) })
+}
+
+// copied returns a command to be sent by a client.
+func copied(cmd [][]byte) (args []any) {
+	for _, arg := range cmd {
+		args = append(args, string(arg))
+	}
+	return args
 }
 
 // sent fails unless the command was sent.
@@ -235,6 +246,38 @@ func TestCase45LeaseDeliveredLate(t *testing.T) {
 			p.wantLoads("0", 2)
 		})
 	}
+}
+
+// TestG2SetOvertaken has the network deliver a Set's first request for the lease
+// between the second, which was granted, and the fill. The fill is refused, and
+// the value from before must not outlive the Set.
+func TestG2SetOvertaken(t *testing.T) {
+	p := newProof(t)
+	row := &p.board.rows[0]
+	row.version.Store(1)
+	x := p.startBehind(2, patient(0))
+	setter, reader := p.workers[0], p.workers[1]
+	p.wantSame([]outcome{p.one(reader, calls{ID: "0"})}, 1)
+
+	var first atomic.Pointer[[]any]
+	p.onCommand(x, func(kind string, cmd [][]byte) proxy.Fault {
+		switch {
+		case kind == cmdSeize && first.Load() == nil:
+			args := copied(cmd)
+			first.Store(&args)
+			return proxy.Late(time.Hour) // the test itself is the network
+		case kind == cmdFill:
+			if err := p.client.Do(context.Background(), *first.Load()...).Err(); err != nil {
+				t.Errorf("the late delivery: %v", err)
+			}
+		}
+		return proxy.Pass()
+	})
+	row.version.Store(2)
+	if o := p.one(setter, calls{ID: "0", Do: "set", V: 2}); o.Error != "" {
+		t.Fatalf("Set: %s", o.Error)
+	}
+	p.wantSame(p.call(calls{ID: "0", Callers: 4}), 2)
 }
 
 // TestCase44ScriptFlush has somebody make Redis forget its scripts all the time.

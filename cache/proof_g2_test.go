@@ -330,11 +330,21 @@ func (n *network) String() string {
 // add adds what matters in these proofs of the statistics s to sum.
 func add(sum, s *cache.Stats) {
 	for _, f := range []struct{ to, from *int64 }{
-		{&sum.Hits, &s.Hits}, {&sum.Misses, &s.Misses}, {&sum.Failed, &s.Failed},
-		{&sum.LeasesGranted, &s.LeasesGranted}, {&sum.LeasesLost, &s.LeasesLost},
-		{&sum.Loaded, &s.Loaded}, {&sum.LoadsFailed, &s.LoadsFailed}, {&sum.LoadsPanicked, &s.LoadsPanicked}, {&sum.LoadsCanceled, &s.LoadsCanceled},
-		{&sum.Stored, &s.Stored}, {&sum.StoresRefused, &s.StoresRefused}, {&sum.StoresFailed, &s.StoresFailed},
-		{&sum.WokenByMessage, &s.WokenByMessage}, {&sum.WokenByPoll, &s.WokenByPoll}, {&sum.WaitsTimedOut, &s.WaitsTimedOut},
+		{&sum.Hits, &s.Hits},
+		{&sum.Misses, &s.Misses},
+		{&sum.Failed, &s.Failed},
+		{&sum.LeasesGranted, &s.LeasesGranted},
+		{&sum.LeasesLost, &s.LeasesLost},
+		{&sum.Loaded, &s.Loaded},
+		{&sum.LoadsFailed, &s.LoadsFailed},
+		{&sum.LoadsPanicked, &s.LoadsPanicked},
+		{&sum.LoadsCanceled, &s.LoadsCanceled},
+		{&sum.Stored, &s.Stored},
+		{&sum.StoresRefused, &s.StoresRefused},
+		{&sum.StoresFailed, &s.StoresFailed},
+		{&sum.WokenByMessage, &s.WokenByMessage},
+		{&sum.WokenByPoll, &s.WokenByPoll},
+		{&sum.WaitsTimedOut, &s.WaitsTimedOut},
 	} {
 		*f.to += *f.from
 	}

@@ -117,9 +117,18 @@ func (w *worker) register() (err error) {
 	if w.pointers, err = cache.Register(w.cache, "pointer:", w.loadPointer, nil); err != nil {
 		return err
 	}
-	_, err = w.values.Peek(context.Background(), fmt.Sprint(maxRows-1))
+	for range connectAttempts {
+		_, err = w.values.Peek(context.Background(), fmt.Sprint(maxRows-1))
+		if !errors.Is(err, cache.ErrUnavailable) {
+			break
+		}
+	}
 	return ignoring(cache.ErrMiss, err)
 }
+
+// connectAttempts is how often a worker tries to connect while the machine is
+// busy with starting others.
+const connectAttempts = 20
 
 // prefix begins the keys of the board's rows.
 const prefix = "row:"

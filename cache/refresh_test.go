@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,10 +128,10 @@ func TestAFailedRefreshKeepsTheValue(t *testing.T) {
 	for _, name := range []string{"error", "panic", "load timeout"} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
-				fails := false
+				var fails atomic.Bool
 				_, k := openSpace(b, b.client(), func(ctx context.Context, _ string) (string, error) {
 					switch {
-					case !fails:
+					case !fails.Load():
 						return "v", nil
 					case name == "panic":
 						panic(errSource)
@@ -141,7 +142,7 @@ func TestAFailedRefreshKeepsTheValue(t *testing.T) {
 					return "", ctx.Err()
 				}, &cache.Policy{LoadTimeout: 5 * time.Second})
 				want(b, "loaded", "v")(k.GetOrPrime(b.Context(), "a"))
-				fails = true
+				fails.Store(true)
 				_, err := k.Refresh(b.Context(), "a")
 				if err == nil || (name != "load timeout" && !errors.Is(err, errSource)) || (name == "load timeout" && !errors.Is(err, cache.ErrLoadTimeout)) {
 					b.Errorf("refresh: got %v, want why it failed", err)
@@ -150,7 +151,7 @@ func TestAFailedRefreshKeepsTheValue(t *testing.T) {
 				if d := b.ttl("k:a"); d > time.Minute {
 					b.Errorf("TTL %v, want no longer than before", d)
 				}
-				fails = false
+				fails.Store(false)
 				time.Sleep(250 * time.Millisecond)
 				want(b, "after the cool-down", "v")(k.Refresh(b.Context(), "a"))
 			})

@@ -43,6 +43,9 @@ var ErrAbandoned = errors.New("nobody waits for the load any more")
 // ErrLate says that the patience of a caller was over.
 var ErrLate = errors.New("the load takes longer than the caller waits")
 
+// ErrClosed says that the group takes no more work.
+var ErrClosed = errors.New("flight: closed")
+
 // Group collapses work by key. The zero value is ready; it must not be copied.
 type Group[T any] struct {
 	calls singleflight.Group
@@ -50,7 +53,8 @@ type Group[T any] struct {
 	mu      sync.Mutex              // guards what follows
 	flights map[string]*Flight[T]   // those that can be joined
 	aloft   map[*Flight[T]]struct{} // all, detached ones too
-	landing sync.WaitGroup
+	closed  bool
+	empty   chan struct{} // closed when all have landed, after Close
 }
 
 // Flight is one piece of work that callers share.
@@ -100,7 +104,8 @@ func (f *Flight[T]) Finished() T {
 
 // Do returns the result of work for key, started now or already running.
 // It reports whether the caller joined work that was running. When ctx ends
-// first it returns ctx's cause at once; work goes on for the others.
+// first it returns ctx's cause at once; work goes on for the others. After Close
+// it returns [ErrClosed].
 //
 // Work that ends its goroutine must see to it that Finish is called.
 func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
@@ -111,6 +116,9 @@ func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) T) 
 // [ErrLate], and work goes on for whoever comes next. A patience of 0 has no end.
 func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
 	f, done, joined := g.board(ctx, key, work)
+	if f == nil {
+		return result, false, ErrClosed
+	}
 	var late <-chan time.Time
 	if patience > 0 {
 		t := time.NewTimer(patience)
@@ -137,7 +145,7 @@ func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key str
 func (g *Group[T]) Go(ctx context.Context, key string, work func(*Flight[T]) T) (started bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.flights[key] != nil {
+	if g.closed || g.flights[key] != nil {
 		return false
 	}
 	f := g.startLocked(ctx, key)
@@ -172,14 +180,33 @@ func (g *Group[T]) CancelAll(cause error) {
 	}
 }
 
-// Wait returns when all flights have ended. Nobody may start any meanwhile.
-func (g *Group[T]) Wait() { g.landing.Wait() }
+// Close refuses further callers, and returns a channel that is closed when all
+// flights have ended. It may be called more than once.
+func (g *Group[T]) Close() (landed <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.closed, g.empty = true, make(chan struct{})
+		g.landedLocked()
+	}
+	return g.empty
+}
 
-// board joins the flight for key or starts one. The key is in g.flights exactly
-// as long as singleflight would join its call.
+// landedLocked tells who closed the group when nothing is aloft any more.
+func (g *Group[T]) landedLocked() {
+	if g.closed && len(g.aloft) == 0 {
+		close(g.empty)
+	}
+}
+
+// board joins the flight for key or starts one, unless the group is closed. The
+// key is in g.flights exactly as long as singleflight would join its call.
 func (g *Group[T]) board(ctx context.Context, key string, work func(*Flight[T]) T) (f *Flight[T], done <-chan singleflight.Result, joined bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed {
+		return nil, nil, false
+	}
 	f = g.flights[key]
 	if joined = f != nil; !joined {
 		f = g.startLocked(ctx, key)
@@ -204,7 +231,6 @@ func (g *Group[T]) startLocked(ctx context.Context, key string) *Flight[T] {
 		g.flights, g.aloft = make(map[string]*Flight[T]), make(map[*Flight[T]]struct{})
 	}
 	g.flights[key], g.aloft[f] = f, struct{}{}
-	g.landing.Add(1)
 	return f
 }
 
@@ -220,7 +246,7 @@ func (f *Flight[T]) land() {
 	delete(g.aloft, f)
 	f.landed = true
 	f.cancel(nil)
-	g.landing.Done()
+	g.landedLocked()
 }
 
 // leave takes one caller out of f and cancels it when that was the last one.

@@ -123,7 +123,7 @@ func TestLastCallerEndsTheWork(t *testing.T) {
 		cancel()
 		<-first
 		<-second
-		g.Wait()
+		synctest.Wait()
 		if !errors.Is(cause, flight.ErrAbandoned) {
 			t.Errorf("work was cancelled with cause %v, want ErrAbandoned", cause)
 		}
@@ -213,7 +213,6 @@ func TestFinishEndsWhatHangs(t *testing.T) {
 		if got := f.Finished(); got != 9 {
 			t.Errorf("Finished = %d, want 9", got)
 		}
-		g.Wait()
 		if v, joined, _ := g.Do(t.Context(), "k", func(*flight.Flight[int]) int { return 2 }); v != 2 || joined {
 			t.Errorf("a later caller got %d, joined %v; want a run of its own", v, joined)
 		}
@@ -236,7 +235,9 @@ func TestFinishAfterGoexit(t *testing.T) {
 	if v != 3 || err != nil {
 		t.Errorf("got %d, %v; want what Finish gave", v, err)
 	}
-	g.Wait()
+	if g.Len() != 0 {
+		t.Errorf("%d flights left, want 0", g.Len())
+	}
 }
 
 func TestCancelEndsTheContextOnly(t *testing.T) {
@@ -289,8 +290,14 @@ func TestCancelAll(t *testing.T) {
 		}
 		synctest.Wait()
 		g.Detach("3")
+		landed := g.Close()
+		select {
+		case <-landed:
+			t.Error("Close says that all have landed while five fly")
+		default:
+		}
 		g.CancelAll(stop)
-		g.Wait()
+		<-landed
 		for _, done := range all {
 			<-done
 		}
@@ -298,6 +305,50 @@ func TestCancelAll(t *testing.T) {
 			t.Errorf("%d flights, want 0", got)
 		}
 	})
+}
+
+func TestClosedGroup(t *testing.T) {
+	var g flight.Group[int]
+	<-g.Close()
+	<-g.Close()
+	v, joined, err := g.Do(t.Context(), "k", func(*flight.Flight[int]) int {
+		t.Error("a closed group took work")
+		return 1
+	})
+	if v != 0 || joined || !errors.Is(err, flight.ErrClosed) {
+		t.Errorf("Do = %d, %v, %v; want ErrClosed", v, joined, err)
+	}
+}
+
+// TestCloseAmidTraffic closes a group that is in use: when it says that all have
+// landed nothing runs, and nothing is started any more.
+func TestCloseAmidTraffic(t *testing.T) {
+	for range 200 {
+		var g flight.Group[int]
+		var running atomic.Int64
+		var wg sync.WaitGroup
+		work := func(*flight.Flight[int]) int {
+			running.Add(1)
+			defer running.Add(-1)
+			runtime.Gosched()
+			return 1
+		}
+		for i := range 4 {
+			wg.Go(func() {
+				for {
+					if _, _, err := g.Do(t.Context(), fmt.Sprint(i%2), work); errors.Is(err, flight.ErrClosed) {
+						return
+					}
+				}
+			})
+		}
+		runtime.Gosched()
+		<-g.Close()
+		if n := running.Load(); n != 0 || g.Len() != 0 {
+			t.Errorf("%d run, %d flights after all have landed", n, g.Len())
+		}
+		wg.Wait()
+	}
 }
 
 // TestNewcomersGetNothingOlder has callers ask for the number of the run that

@@ -22,7 +22,7 @@ func TestStormOfCancellations(t *testing.T) {
 			break
 		}
 	}
-	s.group.Wait()
+	<-s.group.Close()
 	if got := s.group.Len(); got != 0 {
 		t.Errorf("%d flights left, want 0", got)
 	}

@@ -288,6 +288,7 @@ func TestOverAfterALoss(t *testing.T) {
 					t.Errorf("lost at %v, %d leases kept; want one loss and none kept", got, k.Len())
 				}
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				if want := []time.Duration{10 * time.Second}; !slices.Equal(over, want) {
 					t.Errorf("over at %v, want %v", over, want)
 				}
