@@ -38,6 +38,9 @@ type attempt struct {
 	began   uint64
 	start   time.Time
 	ended   atomic.Bool
+
+	traced   context.Context // nil: not traced
+	endTrace func(error)
 }
 
 // outcome is how a loader ended. The zero value: by runtime.Goexit.
@@ -51,8 +54,9 @@ type outcome struct {
 
 // run calls the loader and ends the attempt.
 func (a *attempt) run() *answer {
+	ctx := a.loadContext()
 	stop := context.AfterFunc(a.ctx, a.giveUp)
-	o := a.call()
+	o := a.call(ctx)
 	stop()
 	if !a.ended.CompareAndSwap(false, true) {
 		a.cache.counts.hung.Add(-1)
@@ -62,7 +66,7 @@ func (a *attempt) run() *answer {
 }
 
 // call calls the loader.
-func (a *attempt) call() (o outcome) {
+func (a *attempt) call(ctx context.Context) (o outcome) {
 	defer func() {
 		if o.returned {
 			return
@@ -73,7 +77,7 @@ func (a *attempt) call() (o outcome) {
 		}
 		a.exited(o)
 	}()
-	o.encoded, o.err = a.load(a.loadContext(), a.id)
+	o.encoded, o.err = a.load(ctx, a.id)
 	o.returned = true
 	return o
 }
@@ -104,7 +108,12 @@ func (a *attempt) end(o outcome) *answer {
 	l := a.judge(o)
 	l.took, l.began = took, a.began
 	a.report(l)
-	return a.finish(l)
+	ans := a.finish(l)
+	if a.traced != nil {
+		a.endTrace(l.err)
+		ans.traced = a.traced
+	}
+	return ans
 }
 
 // judge says what the loader's outcome means. Whether a load was cancelled is
@@ -165,6 +174,10 @@ func (a *attempt) report(l *loaded) {
 // the keeper of leases enforces, and without a timer of its own.
 func (a *attempt) loadContext() context.Context {
 	ctx := loadctl.With(underLoad(a.ctx, a.cache, a.key), &a.control)
+	if a.cache.tracer != nil {
+		ctx, a.endTrace = a.cache.tracer.StartLoad(ctx, a.prefix, a.key)
+		a.traced = ctx
+	}
 	return dueContext{ctx, a.start.Add(a.policy.LoadTimeout)}
 }
 

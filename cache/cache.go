@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -28,10 +29,12 @@ type Cache struct {
 	flights flight.Group[*answer]
 	gate    *semaphore.Weighted // nil: no bound
 	spaces  loader.Registry[registered]
+	tracer  LoadTracer // nil: none
 	counts  counters
 	cools   cools
-	clock   atomic.Uint64             // counts instants; see tick
-	takes   func(*call, *answer) bool // the rule of asOf; only proofs weaken it
+	clock   atomic.Uint64                        // counts instants; see tick
+	takes   func(*call, *answer) bool            // the rule of asOf; only proofs weaken it
+	behind  func(*call, context.Context, *found) // starts a refresh in the background
 
 	mu     sync.Mutex // held by Register
 	doubts doubts
@@ -54,10 +57,13 @@ func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 	}
 	channel := o.Namespace + "getorprime.wake"
 	c := &Cache{
-		opts:  o,
-		store: entry.NewStore(client, channel, o.RedisBudget),
-		takes: (*call).takes,
+		opts:   o,
+		store:  entry.NewStore(client, channel, o.RedisBudget),
+		takes:  (*call).takes,
+		behind: (*call).refreshBehind,
 	}
+	c.tracer, _ = o.Observer.(LoadTracer)
+	c.store.Changed = c.breakerChanged
 	c.bus = wake.NewBus(client, channel, &wake.BusOptions{DisablePubSub: o.DisablePubSub, OnMessage: c.heard})
 	if o.MaxConcurrentLoads > 0 {
 		c.gate = semaphore.NewWeighted(int64(o.MaxConcurrentLoads))
@@ -81,15 +87,39 @@ func (c *Cache) Close(ctx context.Context) error {
 		<-landed
 	}
 	c.keeper.Close()
-	c.bus.Close()
 	c.cools.clear()
-	return err
+	return cmp.Or(err, c.closeBus(ctx))
+}
+
+// closeBus ends the subscription. A handshake with a server that does not answer
+// cannot be interrupted; it is left to its own timeout when ctx ends.
+func (c *Cache) closeBus(ctx context.Context) error {
+	closed := make(chan struct{})
+	go func() {
+		c.bus.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // tick returns the next instant of this cache's logical clock (Lamport, "Time,
 // clocks, and the ordering of events in a distributed system", 1978). Instants
 // of one process are ordered as they were taken, whatever its clocks do.
 func (c *Cache) tick() uint64 { return c.clock.Add(1) }
+
+// breakerChanged reports that Redis is left alone, or answers again.
+func (c *Cache) breakerChanged(open bool) {
+	kind := BreakerClosed
+	if open {
+		kind = BreakerOpened
+	}
+	c.notify(context.Background(), Event{Kind: kind})
+}
 
 // random returns a number in [0, 1).
 func random() float64 { return rand.Float64() }

@@ -18,6 +18,10 @@ type answer struct {
 	source      Source
 	stored      bool
 	joined      bool
+	stale       bool
+	fellBack    bool            // stale because a load failed or was slow
+	degraded    bool            // loaded without Redis
+	traced      context.Context // of the load, if it ran in this process and is traced
 	err         error
 
 	// asOf is the instant as of which the answer was true. Only a caller that
@@ -46,6 +50,14 @@ func (s *space) newCall(ctx context.Context, id string, load loadFunc) (*call, e
 	return &call{space: s, id: id, key: key, load: load, start: s.cache.tick()}, nil
 }
 
+// found is what a caller's own read of its key came to.
+type found struct {
+	entry.Entry
+	verdict
+	at   time.Time // when it was read
+	down error     // Redis could not be asked
+}
+
 // answer gets the answer for one caller: from Redis if it is there, else from
 // the process's flight for the key.
 //
@@ -59,14 +71,17 @@ func (s *space) newCall(ctx context.Context, id string, load loadFunc) (*call, e
 //  3. The database becomes v2; somebody invalidates.
 //  4. A caller starts, misses, and joins the flight.
 //  5. The reply arrives: STORED. The caller must not be given v1.
+//
+// A stale value that the caller read itself it may always take: the read began
+// after the caller did.
 func (c *call) answer(ctx context.Context) (*answer, error) {
 	for round := 1; ; round++ {
-		read, v, err := c.read(ctx)
+		f, err := c.read(ctx)
 		if err != nil {
 			c.count(ctx, round, CallFailed)
 			return nil, err
 		}
-		if a, kind := c.judged(&read, v); a != nil {
+		if a, kind := c.atOnce(ctx, &f); a != nil {
 			c.count(ctx, round, kind)
 			return a, nil
 		}
@@ -75,18 +90,60 @@ func (c *call) answer(ctx context.Context) (*answer, error) {
 			return nil, err
 		}
 		c.count(ctx, round, Miss)
-		a, joined, err := c.cache.flights.Do(ctx, c.key, func(f *flight.Flight[*answer]) *answer {
-			return c.prime(f, v == absent)
-		})
-		if err != nil {
-			return nil, grounded(ctx, err)
-		}
-		if c.cache.takes(c, a) {
-			got := *a
-			got.joined = joined
-			return &got, nil
+		if a, err := c.await(ctx, &f); a != nil || err != nil {
+			return a, err
 		}
 	}
+}
+
+// await waits for the process's flight. It returns nothing when the caller has
+// to go round again.
+func (c *call) await(ctx context.Context, f *found) (*answer, error) {
+	a, joined, err := c.cache.flights.DoWithin(ctx, c.patience(f), c.key, func(fl *flight.Flight[*answer]) *answer {
+		return c.prime(fl, f)
+	})
+	switch {
+	case errors.Is(err, flight.ErrLate):
+		return c.fallBack(ctx, f, err), nil
+	case err != nil:
+		return nil, grounded(ctx, err)
+	case c.failed(a.err) && c.servable(f):
+		return c.fallBack(ctx, f, a.err), nil
+	case !c.cache.takes(c, a):
+		return nil, nil
+	}
+	if a.traced != nil {
+		c.cache.tracer.Shared(ctx, a.traced)
+	}
+	got := *a
+	got.joined = joined
+	return &got, nil
+}
+
+// patience is how long to wait for a load: without end, unless there is a stale
+// value to answer with.
+func (c *call) patience(f *found) time.Duration {
+	if c.servable(f) {
+		return c.policy.SoftTimeout
+	}
+	return 0
+}
+
+// servable reports whether f holds a stale value that may stand in for a load.
+func (c *call) servable(f *found) bool {
+	now := f.Now + time.Since(f.at).Milliseconds()
+	return f.verdict == fallback && now < f.HardUntil
+}
+
+// failed reports whether err is a failure that a stale value makes up for.
+func (c *call) failed(err error) bool {
+	return err != nil && !errors.Is(err, loader.ErrNotFound) && !errors.Is(err, ErrClosed)
+}
+
+// fallBack answers with the stale value in f.
+func (c *call) fallBack(ctx context.Context, f *found, why error) *answer {
+	c.emit(ctx, StaleFallback, c.key, time.Duration(f.Now-f.FreshUntil)*time.Millisecond, why)
+	return &answer{Entry: f.Entry, source: FromRedis, stored: true, stale: true, fellBack: true}
 }
 
 // takes reports whether a is young enough for this caller.
@@ -99,31 +156,39 @@ func (c *call) takes(a *answer) bool {
 
 // read reads the entry. A refresh has no use for what it finds; nor has a call
 // whose key was not invalidated when it should have been, until that is done.
-func (c *call) read(ctx context.Context) (entry.Entry, verdict, error) {
+// That Redis cannot be asked is an error or a finding, as the policy says.
+func (c *call) read(ctx context.Context) (found, error) {
+	f := found{verdict: missing, at: time.Now()}
 	err := c.settle(ctx, c.key)
+	if err == nil && !c.refresh {
+		f.Entry, err = c.cache.store.Get(ctx, c.key)
+	}
 	if err != nil {
-		return entry.Entry{}, missing, c.unavailable(ctx, "invalidating", err)
+		f.down = c.trouble(ctx, "reading", err)
+		if c.policy.OnOutage == FailFast || !errors.Is(f.down, ErrUnavailable) {
+			return f, f.down
+		}
+		return f, nil
 	}
-	if c.refresh {
-		return entry.Entry{}, missing, nil
+	if !c.refresh {
+		f.verdict = c.judgeOwn(ctx, &f.Entry)
 	}
-	e, err := c.cache.store.Get(ctx, c.key)
-	if err != nil {
-		return e, missing, c.trouble(ctx, "reading", err)
-	}
-	return e, c.judgeOwn(ctx, &e), nil
+	return f, nil
 }
 
 // judgeOwn is judge for entries of this keyspace's type: others are a miss.
 func (c *call) judgeOwn(ctx context.Context, e *entry.Entry) verdict {
-	v := judge(e)
-	switch {
-	case v == missing && e.Foreign:
+	v := judge(e, &c.policy)
+	if v == missing && e.Foreign {
 		c.emit(ctx, Undecodable, c.key, 0, nil)
-	case v == fresh && e.Schema != c.schema:
+	}
+	if v != fresh && v != stale && v != fallback {
+		return v
+	}
+	if e.Schema != c.schema {
 		c.spurn(ctx, e, nil)
 	}
-	if v == fresh && slices.Contains(c.bad, e.Generation) {
+	if slices.Contains(c.bad, e.Generation) {
 		return missing
 	}
 	return v
@@ -137,20 +202,53 @@ func (c *call) spurn(ctx context.Context, e *entry.Entry, err error) {
 	}
 }
 
-// judged answers from what was read, if that answers.
-func (c *call) judged(e *entry.Entry, v verdict) (*answer, Kind) {
-	switch v {
+// atOnce answers from what was read, if that answers, and starts a refresh in
+// the background where it is time for one.
+func (c *call) atOnce(ctx context.Context, f *found) (*answer, Kind) {
+	e := &f.Entry
+	switch f.verdict {
 	case fresh:
+		if !resting(e) && early(e, c.policy.EarlyRefresh, 1-random()) {
+			c.cache.behind(c, ctx, f)
+		}
 		return &answer{Entry: *e, source: FromRedis, stored: true}, Hit
+	case stale:
+		if !resting(e) {
+			c.cache.behind(c, ctx, f)
+		}
+		return &answer{Entry: *e, source: FromRedis, stored: true, stale: true}, StaleHit
+	case fallback:
+		if resting(e) && e.Lease.IsZero() {
+			return &answer{Entry: *e, source: FromRedis, stored: true, stale: true, fellBack: true}, StaleHit
+		}
 	case gone:
 		return &answer{Entry: *e, source: FromRedis, stored: true, err: loader.ErrNotFound}, NegativeHit
 	case cooling:
 		return &answer{source: FromRedis, err: c.failure(e)}, CoolingHit
 	}
 	if err, ok := c.cache.cools.alone(c.key); ok {
-		return &answer{source: FromRedis, err: err}, CoolingHit
+		return &answer{source: FromRedis, err: err, degraded: f.down != nil}, CoolingHit
 	}
 	return nil, Miss
+}
+
+// refreshBehind replaces the value in f in the background, unless that is being
+// done, here or elsewhere: the lease makes it one refresh over all processes, and
+// naming the generation makes it one for each value.
+func (c *call) refreshBehind(ctx context.Context, f *found) {
+	if c.load == nil || loadingAbove(ctx, c.cache, c.key) {
+		return
+	}
+	gen, fresh := f.Generation, f.verdict == fresh
+	if c.cache.flights.Go(ctx, c.key, func(fl *flight.Flight[*answer]) *answer {
+		return c.primeBehind(fl, gen)
+	}) {
+		kind := Refreshed
+		if fresh {
+			kind = RefreshedEarly
+		}
+		c.emit(ctx, kind, c.key, 0, nil)
+	}
 }
 
 // count says how the call went, by its first round.
@@ -208,9 +306,9 @@ func (c *call) trouble(ctx context.Context, doing string, err error) error {
 	return c.unavailable(ctx, doing, err)
 }
 
-// left returns how long e stays fresh.
+// left returns how long e stays fresh; negative: how long it has not been.
 func left(e *entry.Entry) time.Duration {
-	return max(0, time.Duration(e.FreshUntil-e.Now)*time.Millisecond)
+	return time.Duration(e.FreshUntil-e.Now) * time.Millisecond
 }
 
 // age returns how long ago e was written.

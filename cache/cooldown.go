@@ -22,6 +22,8 @@ type cool struct {
 	token entry.Token // of the lease under which the load failed; zero: Redis does not know
 	err   error
 	until time.Time
+	// failures in a row, where Redis does not count them
+	failures uint8
 }
 
 func (c *cools) begin(key string, f cool) {
@@ -71,6 +73,12 @@ func (c *cools) get(key string) (cool, bool) {
 	defer c.mu.Unlock()
 	f, ok := c.by[key]
 	return f, ok
+}
+
+// failures returns how many loads in a row failed that Redis does not know of.
+func (c *cools) failures(key string) uint8 {
+	f, _ := c.get(key)
+	return min(f.failures, 254)
 }
 
 func (c *cools) end(key string) {

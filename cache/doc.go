@@ -6,7 +6,8 @@
 //
 // [Register] ties a loader to a key prefix; [Keyspace.GetOrPrime] then does this:
 //
-//  1. It reads the key: one GET. A fresh value is the answer.
+//  1. It reads the key: one GET. A fresh value is the answer, and so is a stale
+//     one inside its window.
 //  2. On a miss it joins the process's flight for the key, or starts one. The
 //     flight is detached: callers come and go under their own contexts, and it
 //     is cancelled only when nobody waits any more, here or elsewhere.
@@ -45,7 +46,22 @@
 //
 // # What is not promised
 //
-// A value is as old as its TTL allows if nobody invalidates. Two loads can run
-// at the same time when a lease was lost; only one of them is stored. When Redis
-// cannot be asked a call fails with [ErrUnavailable].
+// A value is as old as its policy allows if nobody invalidates. Two loads can run
+// at the same time when a lease was lost; only one of them is stored. While Redis
+// cannot be asked, each process loads for itself, or calls fail with
+// [ErrUnavailable], as Policy.OnOutage says.
+//
+// # Ages
+//
+// A value is fresh until its TTL, less a random share (jitter), is over. It is
+// then stale for as long as Policy.StaleWhileRevalidate: still the answer, at
+// once, while one process over all refreshes it in the background. Until
+// Policy.StaleIfError is over it stands in for a load that fails or is slow.
+// Then it is gone; and an invalidation ends it at any age. [Result] and its
+// Cache-Status say what a caller got.
+//
+// Before its expiry a hit may start a refresh with a probability that rises as
+// the end comes near, faster for values that take long to load
+// (Policy.EarlyRefresh), so that under steady load nobody ever waits for an
+// expiry.
 package cache

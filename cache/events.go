@@ -9,38 +9,46 @@ import (
 // Kind is what happened.
 type Kind int
 
-// The kinds of event. Each call of a keyspace ends with exactly one of the
-// first five; the others tell what was done for it.
+// The kinds of event. Each call of a keyspace comes to exactly one of the first
+// six by its first read; the others tell what was done for it.
 const (
-	Hit          Kind = iota // a fresh value was found by the first read
-	NegativeHit              // a fresh "not found" was found by the first read
-	CoolingHit               // the first read found a failed load's cool-down
-	Miss                     // the caller had to wait for a load, its own or another's
-	CallFailed               // Redis could not be read, or the key not be used
-	LeaseGranted             // this process got the lease of a key
-	LeaseLost                // the lease was lost while the load ran
-	Loaded                   // a loader returned a value; Duration is its time
-	NotFound                 // a loader returned "not found"; Duration is its time
-	LoadFailed               // a loader returned an error or was given up; Err says which
-	LoadPanicked             // a loader panicked or called runtime.Goexit
-	LoadCanceled             // nobody waited for the load any more
-	Stored                   // a value or "not found" was stored
-	StoreRefused             // the lease had been lost: what was loaded was not stored
-	StoreFailed              // Redis could not store it; Err says why
-	WokenMessage             // a wait for another process ended by a message; Duration is the wait
-	WokenPoll                // a wait for another process ended by a poll; Duration is the wait
-	WaitTimedOut             // a wait for another process was given up
-	Overloaded               // a load found no place among the concurrent ones in time
-	Undecodable              // an entry was foreign or could not be decoded, and counts as a miss
-	ValueSet                 // a value was written by Set
-	Invalidated              // a key was invalidated by this process
+	Hit            Kind = iota // a fresh value was found
+	StaleHit                   // a stale value was found that is an answer at once
+	NegativeHit                // a fresh "not found" was found by the first read
+	CoolingHit                 // the first read found a failed load's cool-down
+	Miss                       // the caller had to wait for a load, its own or another's
+	CallFailed                 // Redis could not be read, or the key not be used
+	LeaseGranted               // this process got the lease of a key
+	LeaseLost                  // the lease was lost while the load ran
+	Loaded                     // a loader returned a value; Duration is its time
+	NotFound                   // a loader returned "not found"; Duration is its time
+	LoadFailed                 // a loader returned an error or was given up; Err says which
+	LoadPanicked               // a loader panicked or called runtime.Goexit
+	LoadCanceled               // nobody waited for the load any more
+	Stored                     // a value or "not found" was stored
+	StoreRefused               // the lease had been lost: what was loaded was not stored
+	StoreFailed                // Redis could not store it; Err says why
+	WokenMessage               // a wait for another process ended by a message; Duration is the wait
+	WokenPoll                  // a wait for another process ended by a poll; Duration is the wait
+	WaitTimedOut               // a wait for another process was given up
+	Overloaded                 // a load found no place among the concurrent ones in time
+	Refreshed                  // a refresh of a stale value was started in the background
+	RefreshedEarly             // the same, of a value that was still fresh
+	StaleFallback              // a stale value stood in for a load; Duration is how stale, Err why
+	Degraded                   // a load without Redis was started
+	BreakerOpened              // Redis failed so often that it is left alone for a moment
+	BreakerClosed              // Redis answers again
+	Undecodable                // an entry was foreign or could not be decoded, and counts as a miss
+	ValueSet                   // a value was written by Set
+	Invalidated                // a key was invalidated by this process
 	kinds
 )
 
 var kindNames = [kinds]string{
-	"hit", "negative_hit", "cooling_hit", "miss", "call_failed", "lease_granted", "lease_lost",
+	"hit", "stale_hit", "negative_hit", "cooling_hit", "miss", "call_failed", "lease_granted", "lease_lost",
 	"loaded", "not_found", "load_failed", "load_panicked", "load_canceled", "stored", "store_refused",
-	"store_failed", "woken_message", "woken_poll", "wait_timed_out", "overloaded", "undecodable", "value_set", "invalidated",
+	"store_failed", "woken_message", "woken_poll", "wait_timed_out", "overloaded",
+	"refreshed", "refreshed_early", "stale_fallback", "degraded", "breaker_opened", "breaker_closed", "undecodable", "value_set", "invalidated",
 }
 
 // String returns the kind's name in snake case, fit for a metric's label.
@@ -57,23 +65,39 @@ type Event struct {
 	Prefix   string // of the keyspace
 	Key      string // as Redis sees it
 	Duration time.Duration
+	// Overhead is, for the end of a wait, how long after the value was stored it
+	// was seen, to a millisecond.
+	Overhead time.Duration
 	Err      error
 }
 
 // Observer is told of events as they happen, by the goroutine they happen in:
-// it must not block. A panic in it is logged and goes no further.
+// it must not block, nor use the cache. A panic in it is logged and goes no further.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
 
+// LoadTracer is an [Observer] that traces loads as well: a load is detached from
+// the callers that wait for it, so a tracer has to be told which load a caller
+// shared.
+type LoadTracer interface {
+	// StartLoad is called before a loader is, with the loader's context, and
+	// returns the context to give it. End is called when the load is over, with
+	// its error.
+	StartLoad(ctx context.Context, prefix, key string) (load context.Context, end func(err error))
+	// Shared is called when the caller with context ctx gets the answer of a load
+	// of this process: load is what StartLoad returned.
+	Shared(ctx, load context.Context)
+}
+
 // Stats are counts since the cache was made, and what is under way now.
 //
-// Calls that ended = Hits + NegativeHits + CoolingHits + Misses + Failed.
+// Calls = Hits + StaleHits + NegativeHits + CoolingHits + Misses + Failed.
 // Loads that ended = Loaded + NotFound + LoadsFailed + LoadsPanicked + LoadsCanceled.
 // Of the loads whose result was to be kept, Stored + StoresRefused + StoresFailed.
 // Waits for another process that were woken = WokenByMessage + WokenByPoll.
 type Stats struct {
-	Hits, NegativeHits, CoolingHits, Misses, Failed int64
+	Hits, StaleHits, NegativeHits, CoolingHits, Misses, Failed int64
 
 	LeasesGranted, LeasesLost int64
 
@@ -82,6 +106,13 @@ type Stats struct {
 	Stored, StoresRefused, StoresFailed int64
 
 	WokenByMessage, WokenByPoll, WaitsTimedOut, Overloaded int64
+
+	// Background refreshes that were started, before and after the expiry.
+	RefreshedEarly, Refreshed int64
+	// StaleFallbacks are stale values that stood in for a load.
+	StaleFallbacks int64
+	// Degraded are loads without Redis; BreakerOpened how often it was left alone.
+	Degraded, BreakerOpened int64
 
 	Undecodable, ValuesSet, Invalidated int64
 
@@ -104,11 +135,13 @@ type counters struct {
 func (c *Cache) Stats() Stats {
 	n := func(k Kind) int64 { return c.counts.by[k].Load() }
 	return Stats{
-		Hits: n(Hit), NegativeHits: n(NegativeHit), CoolingHits: n(CoolingHit), Misses: n(Miss), Failed: n(CallFailed),
+		Hits: n(Hit), StaleHits: n(StaleHit), NegativeHits: n(NegativeHit), CoolingHits: n(CoolingHit), Misses: n(Miss), Failed: n(CallFailed),
 		LeasesGranted: n(LeaseGranted), LeasesLost: n(LeaseLost),
 		Loaded: n(Loaded), NotFound: n(NotFound), LoadsFailed: n(LoadFailed), LoadsPanicked: n(LoadPanicked), LoadsCanceled: n(LoadCanceled),
 		Stored: n(Stored), StoresRefused: n(StoreRefused), StoresFailed: n(StoreFailed),
 		WokenByMessage: n(WokenMessage), WokenByPoll: n(WokenPoll), WaitsTimedOut: n(WaitTimedOut), Overloaded: n(Overloaded),
+		RefreshedEarly: n(RefreshedEarly), Refreshed: n(Refreshed), StaleFallbacks: n(StaleFallback),
+		Degraded: n(Degraded), BreakerOpened: n(BreakerOpened),
 		Undecodable: n(Undecodable), ValuesSet: n(ValueSet), Invalidated: n(Invalidated),
 		FlightsNow: c.flights.Len(), HungNow: int(c.counts.hung.Load()), LeasesNow: c.keeper.Len(),
 	}
@@ -116,9 +149,19 @@ func (c *Cache) Stats() Stats {
 
 // emit counts an event and tells the observer.
 func (s *space) emit(ctx context.Context, k Kind, key string, d time.Duration, err error) {
-	s.cache.counts.by[k].Add(1)
-	if s.cache.opts.Observer != nil {
-		s.cache.tell(ctx, Event{Kind: k, Prefix: s.prefix, Key: key, Duration: d, Err: err})
+	s.send(ctx, Event{Kind: k, Key: key, Duration: d, Err: err})
+}
+
+func (s *space) send(ctx context.Context, e Event) {
+	e.Prefix = s.prefix
+	s.cache.notify(ctx, e)
+}
+
+// notify counts an event and tells the observer.
+func (c *Cache) notify(ctx context.Context, e Event) {
+	c.counts.by[e.Kind].Add(1)
+	if c.opts.Observer != nil {
+		c.tell(ctx, e)
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *space) targets(id string) []target {
 const invalidateParallel = 16
 
 func (c *Cache) invalidate(ctx context.Context, all []target) error {
-	ctx = entry.WithBudget(context.WithoutCancel(ctx), c.opts.RedisBudget)
+	ctx = entry.Insisting(context.WithoutCancel(ctx), c.opts.RedisBudget)
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, invalidateParallel)
@@ -65,6 +65,19 @@ func (s *space) drop(ctx context.Context, key string) error {
 		return err
 	}
 	c.doubts.remove(key, began)
+	c.cools.end(key)
+	c.flights.Detach(key)
+	s.emit(ctx, Invalidated, key, 0, nil)
+	return nil
+}
+
+// markStale is drop for values that may still be answered while they are replaced.
+func (s *space) markStale(ctx context.Context, key string) error {
+	c := s.cache
+	ctx = entry.Insisting(context.WithoutCancel(ctx), c.opts.RedisBudget)
+	if _, err := c.store.MarkStale(ctx, key); err != nil {
+		return &InvalidateError{Keys: []string{key}, Err: errors.Join(ErrUnavailable, err)}
+	}
 	c.cools.end(key)
 	c.flights.Detach(key)
 	s.emit(ctx, Invalidated, key, 0, nil)

@@ -200,7 +200,7 @@ func TestInvalidateWhileRedisIsDown(t *testing.T) {
 	net, client := newProxy(t, server.Addr())
 	c := open(t, client, &cache.Options{RedisBudget: 500 * time.Millisecond})
 	var source source
-	k := space(t, c, "k:", source.load, nil)
+	k := space(t, c, "k:", source.load, &cache.Policy{OnOutage: cache.FailFast})
 	source.now.Store(1)
 	want(t, "loaded", int64(1))(k.GetOrPrime(t.Context(), "a"))
 	want(t, "loaded", int64(1))(k.GetOrPrime(t.Context(), "b"))

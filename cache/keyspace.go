@@ -100,8 +100,8 @@ func (k *Keyspace[V]) Refresh(ctx context.Context, id string) (V, error) {
 	return r.Value, err
 }
 
-// Peek returns the value of id if it is in Redis and fresh, and never loads. It
-// returns [ErrMiss] if it is not, and [loader.ErrNotFound] if that is what is
+// Peek returns the value of id if it is in Redis and fresh, or stale within
+// Policy.StaleWhileRevalidate, and never loads. It returns [ErrMiss] if it is not, and [loader.ErrNotFound] if that is what is
 // known of it.
 func (k *Keyspace[V]) Peek(ctx context.Context, id string) (V, error) {
 	var zero V
@@ -109,16 +109,18 @@ func (k *Keyspace[V]) Peek(ctx context.Context, id string) (V, error) {
 	if err != nil {
 		return zero, err
 	}
-	e, v, err := c.read(ctx)
+	f, err := c.read(ctx)
 	switch {
 	case err != nil:
 		return zero, err
-	case v == gone:
+	case f.down != nil:
+		return zero, f.down
+	case f.verdict == gone:
 		return zero, loader.ErrNotFound
-	case v != fresh:
+	case f.verdict != fresh && f.verdict != stale:
 		return zero, ErrMiss
 	}
-	value, err := k.value(&e)
+	value, err := k.value(&f.Entry)
 	if err != nil {
 		return zero, fmt.Errorf("%w: %w", ErrMiss, err)
 	}
@@ -155,6 +157,25 @@ func (k *Keyspace[V]) Invalidate(ctx context.Context, ids ...string) error {
 	return k.cache.invalidate(ctx, all)
 }
 
+// MarkStale makes the values of ids stale at once: they are still the answer, marked
+// stale, while they are refreshed in the background, until their hard expiry. A
+// load that is running is void. Entries of old versions are deleted, and so is
+// what is no value.
+func (k *Keyspace[V]) MarkStale(ctx context.Context, ids ...string) error {
+	var old []target
+	for _, id := range ids {
+		key, err := k.key(id)
+		if err != nil {
+			return err
+		}
+		if err := k.markStale(ctx, key); err != nil {
+			return err
+		}
+		old = append(old, k.targets(id)[1:]...)
+	}
+	return k.cache.invalidate(ctx, old)
+}
+
 // fetch gets the answer for one caller and decodes the caller's own copy. If
 // that fails it gets another answer, and then one that was not stored.
 func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refresh bool) (Result[V], error) {
@@ -184,6 +205,7 @@ func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refre
 // result describes a.
 func (k *Keyspace[V]) result(a *answer) Result[V] {
 	return Result[V]{
+		Stale: a.stale, Degraded: a.degraded, fellBack: a.fellBack,
 		Source: a.source, Age: age(&a.Entry), TTL: left(&a.Entry), Joined: a.joined, Stored: a.stored,
 		name: k.cache.opts.Name, notFound: a.State == entry.Negative,
 	}
@@ -239,8 +261,7 @@ func (k *Keyspace[V]) fetchAny(ctx context.Context, id string) (any, error) {
 func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
 	own := fmt.Sprintf("%s, unstored, %d", c.key, c.start) // shared with nobody, whose load may be older
 	a, _, err := c.cache.flights.Do(ctx, own, func(f *flight.Flight[*answer]) *answer {
-		p := &priming{call: c, flight: f, request: c.request()}
-		return p.loadUnstored(f.Context())
+		return c.newPriming(f).loadUnstored(f.Context())
 	})
 	if err != nil {
 		return nil, grounded(ctx, err)

@@ -61,10 +61,20 @@ func (p *priming) loadUnstored(ctx context.Context) *answer {
 	none := lease.Grant{TTL: p.policy.LoadTimeout, Since: time.Now()}
 	return p.run(ctx, nil, none, func(l *loaded) *answer {
 		if l.err != nil && !l.canceled {
-			p.cache.cools.begin(p.key, cool{err: l.err, until: time.Now().Add(p.policy.cooldown(1))})
+			n := p.cache.cools.failures(p.key) + 1
+			p.cache.cools.begin(p.key, cool{err: l.err, failures: n, until: time.Now().Add(p.policy.cooldown(n))})
 		}
-		return p.answered(l, l.began)
+		a := p.answered(l, l.began)
+		a.degraded = p.degraded
+		return a
 	})
+}
+
+// loadDegraded is loadUnstored because Redis cannot be asked.
+func (p *priming) loadDegraded(ctx context.Context) *answer {
+	p.degraded = true
+	p.emit(ctx, Degraded, p.key, 0, nil)
+	return p.loadUnstored(ctx)
 }
 
 // run calls the loader, once there is room for another load, and finish with
@@ -109,8 +119,12 @@ func leave(gates []*semaphore.Weighted) {
 	}
 }
 
-// queue waits for a place in gate, first come, first served.
+// queue waits for a place in gate, first come, first served. A refresh that
+// nobody waits for gives up at once.
 func (p *priming) queue(ctx context.Context, gate *semaphore.Weighted, g lease.Grant) error {
+	if p.behind {
+		return ErrOverloaded
+	}
 	g.Lost = nil // the keeping that follows tells
 	defer p.cache.keeper.Keep(g).Stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.policy.LoadTimeout, ErrOverloaded)
@@ -229,6 +243,9 @@ func (s *space) content(l *loaded, delta time.Duration) entry.Content {
 	}
 	c.Fresh = jittered(c.Fresh, s.policy.Jitter, random())
 	c.Hard = c.Fresh
+	if c.State == entry.Value {
+		c.Hard += s.policy.staleFor()
+	}
 	return c
 }
 

@@ -20,6 +20,24 @@ type Policy struct {
 	// what was loaded together does not expire together. At most 0.5; −1: none.
 	// Default: 0.1.
 	Jitter float64
+	// StaleWhileRevalidate is how long after its TTL a value is still the answer,
+	// marked stale, while it is refreshed in the background. Default: 0, not.
+	StaleWhileRevalidate time.Duration
+	// StaleIfError is how long after its TTL a value is still the answer, marked
+	// stale, if the load that should replace it fails or is slow (SoftTimeout).
+	// Default: 0, not.
+	StaleIfError time.Duration
+	// EarlyRefresh is β of the XFetch draw by which a hit may start a background
+	// refresh before the value expires, earlier the longer a load takes. Larger
+	// is earlier. −1: never. Default: 1.
+	EarlyRefresh float64
+	// SoftTimeout is how long a caller waits for a load when there is a stale
+	// value to answer with instead; the load goes on. Default: 0, as long as it
+	// takes.
+	SoftTimeout time.Duration
+	// OnOutage says what a call does when Redis cannot be asked.
+	// Default: [LoadLocally].
+	OnOutage Outage
 	// NotFoundTTL is how long "not found" is kept. −1: not kept.
 	// Default: 10 s.
 	NotFoundTTL time.Duration
@@ -50,7 +68,20 @@ type Policy struct {
 	OldVersions []string
 }
 
+// Outage is what a call does when Redis cannot be asked.
+type Outage int
+
+// The outage policies.
+const (
+	// LoadLocally loads once per process, within the bulkhead, and stores
+	// nothing; results are marked degraded.
+	LoadLocally Outage = iota + 1
+	// FailFast returns [ErrUnavailable].
+	FailFast
+)
+
 var policyDefaults = Policy{
+	EarlyRefresh: 1, OnOutage: LoadLocally,
 	TTL: time.Minute, Jitter: 0.1, NotFoundTTL: 10 * time.Second,
 	ErrorCooldown: 250 * time.Millisecond, ErrorCooldownMax: 5 * time.Second,
 	LoadTimeout: 30 * time.Second, MaxConcurrentLoads: 64, Codec: codec.MsgPack{},
@@ -75,6 +106,11 @@ func (p *Policy) withDefaults(defaults *Policy) Policy {
 func (p *Policy) inherit(d *Policy) {
 	setDefault(&p.TTL, d.TTL)
 	setDefault(&p.Jitter, d.Jitter)
+	setDefault(&p.StaleWhileRevalidate, d.StaleWhileRevalidate)
+	setDefault(&p.StaleIfError, d.StaleIfError)
+	setDefault(&p.EarlyRefresh, d.EarlyRefresh)
+	setDefault(&p.SoftTimeout, d.SoftTimeout)
+	setDefault(&p.OnOutage, d.OnOutage)
 	setDefault(&p.NotFoundTTL, d.NotFoundTTL)
 	setDefault(&p.ErrorCooldown, d.ErrorCooldown)
 	setDefault(&p.ErrorCooldownMax, d.ErrorCooldownMax)
@@ -96,6 +132,11 @@ const off = -1
 func (p *Policy) problems() (l problems) {
 	l.check(p.TTL >= time.Millisecond, "TTL", p.TTL, "must be at least 1ms")
 	l.check(p.Jitter == off || (p.Jitter > 0 && p.Jitter <= 0.5), "Jitter", p.Jitter, "must be from 0 to 0.5, or -1 for none")
+	l.check(p.StaleWhileRevalidate >= 0, "StaleWhileRevalidate", p.StaleWhileRevalidate, "must not be negative")
+	l.check(p.StaleIfError >= 0, "StaleIfError", p.StaleIfError, "must not be negative")
+	l.check(p.EarlyRefresh == off || p.EarlyRefresh > 0, "EarlyRefresh", p.EarlyRefresh, "must be positive, or -1 for never")
+	l.check(p.SoftTimeout >= 0, "SoftTimeout", p.SoftTimeout, "must not be negative")
+	l.check(p.OnOutage == LoadLocally || p.OnOutage == FailFast, "OnOutage", int(p.OnOutage), "must be LoadLocally or FailFast")
 	l.check(p.NotFoundTTL == off || p.NotFoundTTL >= time.Millisecond, "NotFoundTTL", p.NotFoundTTL, "must be at least 1ms, or -1 to keep none")
 	l.check(p.ErrorCooldown >= time.Millisecond, "ErrorCooldown", p.ErrorCooldown, "must be at least 1ms")
 	l.check(p.ErrorCooldownMax >= p.ErrorCooldown, "ErrorCooldownMax", p.ErrorCooldownMax, fmt.Sprintf("must be at least ErrorCooldown, which is %v", p.ErrorCooldown))
@@ -109,6 +150,11 @@ func (p *Policy) problems() (l problems) {
 		l.check(v != p.Version, field, fmt.Sprintf("%q", v), "must differ from Version")
 	}
 	return l
+}
+
+// staleFor is how long after its TTL a value may still be an answer.
+func (p *Policy) staleFor() time.Duration {
+	return max(p.StaleWhileRevalidate, p.StaleIfError)
 }
 
 // cooldown returns how long the attempts rest after that many failures in a row.

@@ -21,16 +21,18 @@ import (
 //     the lease; whatever is stored after the answer will wake it.
 //  3. Told to wait, it asks again at each message and each poll.
 //  4. With the lease it loads; told of a value or a failure it answers with it.
-func (c *call) prime(f *flight.Flight[*answer], absent bool) *answer {
+func (c *call) prime(f *flight.Flight[*answer], read *found) *answer {
 	ctx := f.Context()
-	p := &priming{call: c, flight: f, request: c.request(), since: c.cache.tick()}
-	p.request.Old = true
+	p := c.newPriming(f)
+	if read.down != nil {
+		return p.loadDegraded(ctx)
+	}
 	if c.refresh {
 		p.request.Force = entry.Forced
 	} else if len(c.bad) > 0 {
 		p.insist(c.bad...)
 	}
-	if absent {
+	if read.verdict == absent {
 		sent := time.Now()
 		if got, won := c.cache.store.Claim(ctx, c.key, &p.request); won {
 			return p.granted(ctx, got, sent)
@@ -39,14 +41,37 @@ func (c *call) prime(f *flight.Flight[*answer], absent bool) *answer {
 	return p.ask(ctx)
 }
 
+// primeBehind is the work of a background refresh: it loads if the lease is to
+// be had at once and the value of generation gen is still there. Callers who
+// join it for want of any answer go round again if it comes to none.
+func (c *call) primeBehind(f *flight.Flight[*answer], gen entry.Token) *answer {
+	ctx := f.Context()
+	p := c.newPriming(f)
+	p.behind, p.request.NoWait = true, true
+	p.insist(gen)
+	got, err := p.acquire(ctx)
+	if err != nil || got.Verdict == entry.Wait || got.Verdict == entry.Bypassed {
+		return &answer{}
+	}
+	return p.settled(ctx, got)
+}
+
+func (c *call) newPriming(f *flight.Flight[*answer]) *priming {
+	p := &priming{call: c, flight: f, request: c.request(), since: c.cache.tick()}
+	p.request.Old = true
+	return p
+}
+
 // priming is a flight on its way to an answer.
 type priming struct {
 	*call
-	flight  *flight.Flight[*answer]
-	request entry.Request
-	since   uint64    // the instant before the first request for the lease
-	asOf    uint64    // the instant before the latest one
-	sent    time.Time // the same on the clock
+	flight   *flight.Flight[*answer]
+	request  entry.Request
+	since    uint64    // the instant before the first request for the lease
+	asOf     uint64    // the instant before the latest one
+	sent     time.Time // the same on the clock
+	behind   bool      // nobody waits for the answer
+	degraded bool      // Redis cannot be asked
 }
 
 // ask asks for the lease until there is an answer.
@@ -74,7 +99,7 @@ func (p *priming) ask(ctx context.Context) *answer {
 		backoff.Expect = p.expect(got.Delta)
 		return time.Duration(got.LeaseUntil-got.Now) * time.Millisecond, false, nil
 	})
-	p.woke(ctx, woken, time.Since(start))
+	p.woke(ctx, woken, time.Since(start), &got)
 	switch {
 	case err != nil:
 		return p.gaveUp(limited, ctx, err)
@@ -152,14 +177,20 @@ func (p *priming) told(w *wake.Watch) *answer {
 	return &answer{source: FromPeer, err: remote(m.Text, m.Kind == wake.Panicked), asOf: p.since, began: p.since}
 }
 
-// woke reports what ended a wait, if there was one.
-func (p *priming) woke(ctx context.Context, by wake.Woken, d time.Duration) {
+// woke reports what ended a wait, if there was one, and how long after the value
+// was stored.
+func (p *priming) woke(ctx context.Context, by wake.Woken, d time.Duration, got *entry.Acquired) {
+	e := Event{Kind: WokenMessage, Key: p.key, Duration: d}
 	switch by {
-	case wake.ByMessage:
-		p.emit(ctx, WokenMessage, p.key, d, nil)
+	case wake.ByNothing:
+		return
 	case wake.ByPoll:
-		p.emit(ctx, WokenPoll, p.key, d, nil)
+		e.Kind = WokenPoll
 	}
+	if got.Verdict == entry.Hit {
+		e.Overhead = age(&got.Entry)
+	}
+	p.send(ctx, e)
 }
 
 // gaveUp answers when the lease could not be asked for, or the wait was over.
@@ -178,6 +209,9 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 		a.err = fmt.Errorf("%w: gave up a key of %q after %v", ErrWaitTimeout, p.prefix, p.policy.WaitTimeout)
 	default:
 		a.err = p.trouble(ctx, "leasing", err)
+		if p.policy.OnOutage == LoadLocally && errors.Is(a.err, ErrUnavailable) {
+			return p.loadDegraded(ctx)
+		}
 	}
 	return a
 }

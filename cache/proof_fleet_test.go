@@ -35,6 +35,7 @@ type setup struct {
 
 	Lease, Budget                       time.Duration
 	TTL, LoadTimeout, Cooldown, CoolMax time.Duration
+	StaleFor, Soft                      time.Duration // 0: no stale windows, and no early refresh
 	Load                                behaviour
 	Mix                                 *mix   // how loads behave in a storm
 	Tampered                            bool   // the client has a hook that tampers with commands; it keeps to contexts' deadlines by itself then

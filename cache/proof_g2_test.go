@@ -47,6 +47,30 @@ func hot() mix {
 // TestG2NothingStale runs checker A on the code as it is. With PROOF=full it
 // judges a million calls.
 func TestG2NothingStale(t *testing.T) {
+	sum := nothingStale(t, hot())
+	if n := sum.Stats.StaleHits + sum.Stats.RefreshedEarly; n > 0 {
+		t.Errorf("%d stale hits and early refreshes without a policy for them", n)
+	}
+}
+
+// TestG2NothingStaleWithWindows is the same with stale windows, early refresh and
+// soft timeouts: a value may be old, but never one that was invalidated.
+func TestG2NothingStaleWithWindows(t *testing.T) {
+	m := hot()
+	m.StaleFor, m.Soft = 100*time.Millisecond, 5*time.Millisecond
+	sum := nothingStale(t, m)
+	for what, n := range map[string]int64{
+		"stale hits": sum.Stats.StaleHits, "refreshes": sum.Stats.Refreshed, "early refreshes": sum.Stats.RefreshedEarly,
+	} {
+		if n == 0 {
+			t.Errorf("no %s: the windows were never used", what)
+		}
+	}
+}
+
+// nothingStale runs a storm that has to show no stale read.
+func nothingStale(t *testing.T, m mix) *tally {
+	t.Helper()
 	want := int64(200_000)
 	switch {
 	case os.Getenv("PROOF") == "full":
@@ -54,7 +78,7 @@ func TestG2NothingStale(t *testing.T) {
 	case testing.Short():
 		want = 30_000
 	}
-	sum := runStorm(t, hot(), "", storm{Calls: want, For: 20 * time.Minute})
+	sum := runStorm(t, m, "", storm{Calls: want, For: 20 * time.Minute})
 	if sum.Calls < want {
 		t.Errorf("judged %d calls, want %d", sum.Calls, want)
 	}
@@ -76,6 +100,7 @@ func TestG2NothingStale(t *testing.T) {
 			t.Errorf("no %s: the storm was too mild", what)
 		}
 	}
+	return sum
 }
 
 // mutants are the rules of G2, each weakened, with what has to change in the mix
@@ -144,7 +169,7 @@ func runStorm(t *testing.T, m mix, mutant string, o storm) *tally {
 	for i := range stormProcesses {
 		s := setup{
 			Lease: cmp.Or(m.Lease, time.Duration(20+4*i)*time.Millisecond), TTL: 300 * time.Millisecond, LoadTimeout: 300*time.Millisecond + slack,
-			Cooldown: 5 * time.Millisecond, CoolMax: 20 * time.Millisecond, Mix: &m, Mutant: mutant, Process: i,
+			Cooldown: 5 * time.Millisecond, CoolMax: 20 * time.Millisecond, StaleFor: m.StaleFor, Soft: m.Soft, Mix: &m, Mutant: mutant, Process: i,
 			Tampered: mutant != "" || i%2 == 0, // the others have a client as most users do
 		}
 		if i < m.Proxied {

@@ -31,6 +31,8 @@ type mix struct {
 
 	Lease time.Duration // 0: from 20 ms, differing by process
 
+	StaleFor, Soft time.Duration // 0: no stale windows, and no early refresh
+
 	// A share of the replies to FILL travel up to Slow.
 	SlowReply int
 	Slow      time.Duration

@@ -89,9 +89,15 @@ func (w *worker) open(s setup) (err error) {
 		}
 		w.client.AddHook(&tamperer{s.Mutant, scripts, s.Mix})
 	}
-	w.cache, err = cache.New(w.client, &cache.Options{LeaseTTL: s.Lease, RedisBudget: s.Budget, Defaults: &cache.Policy{
+	policy := &cache.Policy{
 		TTL: s.TTL, LoadTimeout: s.LoadTimeout, ErrorCooldown: s.Cooldown, ErrorCooldownMax: s.CoolMax,
-	}})
+		StaleWhileRevalidate: s.StaleFor, StaleIfError: 2 * s.StaleFor, SoftTimeout: s.Soft,
+		OnOutage: cache.FailFast,
+	}
+	if s.StaleFor == 0 {
+		policy.EarlyRefresh = -1
+	}
+	w.cache, err = cache.New(w.client, &cache.Options{LeaseTTL: s.Lease, RedisBudget: s.Budget, Defaults: policy})
 	if err != nil {
 		return err
 	}

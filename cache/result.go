@@ -1,7 +1,7 @@
 package cache
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -30,8 +30,15 @@ type Result[V any] struct {
 	Source Source
 	// Age is how long ago the value was stored; 0 for one just loaded.
 	Age time.Duration
-	// TTL is how long the value stays fresh; 0 if it was not stored.
+	// TTL is how long the value stays fresh, negative how long it has not been; 0
+	// if it was not stored.
 	TTL time.Duration
+	// Stale says that the value is past its TTL, which TTL < 0 then tells, or was
+	// marked stale.
+	Stale bool
+	// Degraded says that Redis could not be asked: the value was loaded for this
+	// process alone.
+	Degraded bool
 	// Joined says that the caller shared a load that was under way.
 	Joined bool
 	// Stored says that the value is in Redis.
@@ -39,29 +46,29 @@ type Result[V any] struct {
 
 	name     string
 	notFound bool
+	fellBack bool
 }
 
 // CacheStatus returns the value of a Cache-Status header, as in
-// "getorprime; hit; ttl=42" (RFC 9211).
+// "getorprime; hit; ttl=42" (RFC 9211). A stale value that was answered at once
+// is a hit with a negative ttl; one that stood in for a load is fwd=stale.
 func (r *Result[V]) CacheStatus() string {
-	var b strings.Builder
-	b.WriteString(token(r.name))
-	switch {
-	case r.Source == FromRedis && r.Stored:
-		fmt.Fprintf(&b, "; hit; ttl=%d", int(r.TTL.Seconds()))
-	default:
-		b.WriteString("; fwd=miss")
-		if r.Stored {
-			fmt.Fprintf(&b, "; stored; ttl=%d", int(r.TTL.Seconds()))
-		}
-		if r.Joined || r.Source == FromPeer {
-			b.WriteString("; collapsed")
+	b := []string{token(r.name)}
+	add := func(when bool, param string) {
+		if when {
+			b = append(b, param)
 		}
 	}
-	if r.notFound {
-		b.WriteString(`; detail="not found"`)
-	}
-	return b.String()
+	hit := r.Source == FromRedis && r.Stored && !r.fellBack
+	add(hit, "hit")
+	add(!hit && r.fellBack, "fwd=stale")
+	add(!hit && !r.fellBack, "fwd=miss")
+	add(!hit && !r.fellBack && r.Stored, "stored")
+	add(r.Stored, "ttl="+strconv.Itoa(int(r.TTL.Seconds())))
+	add(r.Joined || r.Source == FromPeer, "collapsed")
+	add(r.notFound, `detail="not found"`)
+	add(r.Degraded, `detail="redis unavailable"`)
+	return strings.Join(b, "; ")
 }
 
 // token returns s as a structured field's token where it is one, else as a

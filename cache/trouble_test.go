@@ -155,7 +155,7 @@ func TestRedisAbsentAtFirst(t *testing.T) {
 	net, client := newProxy(t, server.Addr())
 	net.Cut()
 	c := open(t, client, &cache.Options{RedisBudget: 200 * time.Millisecond})
-	k := space(t, c, "k:", constant("v"), nil)
+	k := space(t, c, "k:", constant("v"), &cache.Policy{OnOutage: cache.FailFast})
 	start := time.Now()
 	_, err := k.GetOrPrime(t.Context(), "a")
 	if took := time.Since(start); !errors.Is(err, cache.ErrUnavailable) || took > 5*time.Second {

@@ -14,7 +14,10 @@ import (
 var ErrBudget = errors.New("entry: Redis budget spent")
 
 // A budget is what is left, in nanoseconds, of the time that commands may take.
-type budget struct{ left atomic.Int64 }
+type budget struct {
+	left   atomic.Int64
+	insist bool // do not mind the circuit breaker
+}
 
 type budgetKey struct{}
 
@@ -22,6 +25,14 @@ type budgetKey struct{}
 // the time spent inside Redis commands counts, not the time between them.
 func WithBudget(ctx context.Context, d time.Duration) context.Context {
 	b := new(budget)
+	b.left.Store(int64(d))
+	return context.WithValue(ctx, budgetKey{}, b)
+}
+
+// Insisting returns a context like that of [WithBudget] under which commands are
+// sent even if the circuit breaker is open.
+func Insisting(ctx context.Context, d time.Duration) context.Context {
+	b := &budget{insist: true}
 	b.left.Store(int64(d))
 	return context.WithValue(ctx, budgetKey{}, b)
 }
@@ -107,7 +118,11 @@ func (s *Store) send(ctx context.Context, cmd redis.Cmder) error {
 		return err
 	}
 	start := time.Now()
-	err := s.client.Process(s.ends.bound(ctx, start.Add(left)), cmd)
+	client := s.client
+	if limited && b.insist {
+		client = s.direct
+	}
+	err := client.Process(s.ends.bound(ctx, start.Add(left)), cmd)
 	if limited {
 		b.left.Add(-int64(time.Since(start)))
 	}

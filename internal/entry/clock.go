@@ -27,18 +27,23 @@ type Clock struct {
 	mu     sync.Mutex // guards what follows
 	lo, hi time.Duration
 	at     time.Time // when the bounds were last confirmed; zero: unknown
+	since  time.Time // replies to commands sent earlier are not believed
 }
 
 func newClock() *Clock { return &Clock{base: time.Now()} }
 
 // Observe takes in that the server's clock read t, to a precision of step, at
-// some instant between sent and now.
+// some instant between sent and now. A reply to a command that was sent before
+// the clock was last forgotten may come from the old primary, and is ignored.
 func (c *Clock) Observe(t time.Time, step time.Duration, sent time.Time) {
 	now := time.Now()
 	server := time.Duration(t.UnixNano())
 	lo, hi := server-now.Sub(c.base), server+step-sent.Sub(c.base)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if sent.Before(c.since) {
+		return
+	}
 	if !c.at.IsZero() {
 		slack := time.Duration(now.Sub(c.at).Seconds() * float64(drift))
 		if l, h := max(lo, c.lo-slack), min(hi, c.hi+slack); l <= h {
@@ -72,5 +77,5 @@ func (c *Clock) Due() bool {
 func (c *Clock) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = time.Time{}
+	c.at, c.since = time.Time{}, time.Now()
 }

@@ -114,6 +114,19 @@ var clockCases = []struct {
 		exchange(c, 0, time.Second, 0)
 		wantClock(t, c, 0, 500*time.Millisecond)
 	}},
+	{"a reply from before it was forgotten", func(t *testing.T, c *entry.Clock) {
+		sent := time.Now()
+		server := sent.Add(ahead)
+		time.Sleep(time.Millisecond)
+		c.Forget()
+		c.Observe(server, 0, sent)
+		if _, known := c.Now(); known {
+			t.Error("known by the old primary's reply")
+		}
+		exchange(c, 0, 0, 0)
+		c.Observe(server, 0, sent)
+		wantClock(t, c, 0, 0)
+	}},
 	{"own clock off", func(t *testing.T, c *entry.Clock) {
 		c.Shift(30 * time.Second)
 		exchange(c, ahead, 2*time.Millisecond, 2*time.Millisecond)

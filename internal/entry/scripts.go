@@ -132,7 +132,7 @@ func pause(ctx context.Context, attempt int) bool {
 // mayMend reports whether err is trouble on the way to Redis or a state of the
 // server that passes, rather than an answer.
 func mayMend(err error) bool {
-	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, ErrBudget) ||
+	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, ErrBudget) || errors.Is(err, ErrOpen) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrClosed) {
 		return false
 	}

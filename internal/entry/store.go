@@ -13,7 +13,8 @@ import (
 
 // Store reads and writes entries of one Redis. It is safe for concurrent use.
 type Store struct {
-	client  processor
+	client  processor // guarded by a circuit breaker
+	direct  processor
 	user    redis.UniversalClient
 	budget  time.Duration
 	channel string
@@ -21,6 +22,10 @@ type Store struct {
 	// Mint makes the token of each attempt to get a lease. It is replaced only
 	// by tests that show what a weaker token breaks.
 	Mint func() Token
+
+	// Changed is told when the circuit breaker opens or closes. It must neither
+	// block nor use the store.
+	Changed func(open bool)
 
 	ends    *ends
 	clock   *Clock      // of the primary, unless user is a cluster
@@ -31,10 +36,12 @@ type Store struct {
 // NewStore returns a store on client. Wake-up messages go to channel. Commands
 // under a context without a budget (see [WithBudget]) get one of their own.
 func NewStore(client redis.UniversalClient, channel string, budget time.Duration) *Store {
-	return &Store{
-		client: deadlined(client, budget), user: client,
+	s := &Store{
+		direct: deadlined(client, budget), user: client, Changed: func(bool) {},
 		budget: budget, channel: channel, Mint: NewToken, clock: newClock(), ends: newEnds(),
 	}
+	s.client = newGuarded(s.direct, func(open bool) { s.Changed(open) })
+	return s
 }
 
 // Entry is what a key held when it was read.
@@ -124,6 +131,16 @@ func (s *Store) clockOf(ctx context.Context, key string) *Clock {
 	}
 	c, _ := s.clocks.LoadOrStore(addr, newClock())
 	return c.(*Clock)
+}
+
+// ForgetTime makes the server's time unknown, as if the primary had changed: the
+// next read asks for it.
+func (s *Store) ForgetTime() {
+	s.clock.Forget()
+	s.clocks.Range(func(_, c any) bool {
+		c.(*Clock).Forget()
+		return true
+	})
 }
 
 // explain turns a failed command's error into the one to report. Where the

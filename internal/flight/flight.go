@@ -31,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 )
@@ -38,6 +39,9 @@ import (
 // ErrAbandoned is the cause with which the context of work is cancelled when
 // its last caller has left.
 var ErrAbandoned = errors.New("nobody waits for the load any more")
+
+// ErrLate says that the patience of a caller was over.
+var ErrLate = errors.New("the load takes longer than the caller waits")
 
 // ErrClosed says that the group takes no more work.
 var ErrClosed = errors.New("flight: closed")
@@ -105,11 +109,27 @@ func (f *Flight[T]) Finished() T {
 //
 // Work that ends its goroutine must see to it that Finish is called.
 func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
+	return g.DoWithin(ctx, 0, key, work)
+}
+
+// DoWithin is Do for a caller who waits no longer than patience: then it returns
+// [ErrLate], and work goes on for whoever comes next. A patience of 0 has no end.
+func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
 	f, done, joined := g.board(ctx, key, work)
 	if f == nil {
 		return result, false, ErrClosed
 	}
+	var late <-chan time.Time
+	if patience > 0 {
+		t := time.NewTimer(patience)
+		defer t.Stop()
+		late = t.C
+	}
 	select {
+	case <-late:
+		f.Pin()
+		g.leave(f)
+		return result, joined, ErrLate
 	case r := <-done:
 		return r.Val.(T), joined, nil
 	case <-f.over:
@@ -118,6 +138,20 @@ func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) T) 
 		g.leave(f)
 		return result, joined, context.Cause(ctx)
 	}
+}
+
+// Go starts work for key, for which nobody has to wait, unless some is running.
+// It reports whether it did.
+func (g *Group[T]) Go(ctx context.Context, key string, work func(*Flight[T]) T) (started bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.flights[key] != nil {
+		return false
+	}
+	f := g.startLocked(ctx, key)
+	f.pinned = true
+	g.callLocked(f, work)
+	return true
 }
 
 // Len returns how many flights are under way.
@@ -165,8 +199,8 @@ func (g *Group[T]) landedLocked() {
 	}
 }
 
-// board joins the flight for key or starts one, unless the group is closed. The key is in g.flights exactly
-// as long as singleflight would join its call.
+// board joins the flight for key or starts one, unless the group is closed. The
+// key is in g.flights exactly as long as singleflight would join its call.
 func (g *Group[T]) board(ctx context.Context, key string, work func(*Flight[T]) T) (f *Flight[T], done <-chan singleflight.Result, joined bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,12 +212,16 @@ func (g *Group[T]) board(ctx context.Context, key string, work func(*Flight[T]) 
 		f = g.startLocked(ctx, key)
 	}
 	f.callers++
-	done = g.calls.DoChan(key, func() (any, error) {
+	return f, g.callLocked(f, work), joined
+}
+
+// callLocked starts or joins the call of f.
+func (g *Group[T]) callLocked(f *Flight[T], work func(*Flight[T]) T) <-chan singleflight.Result {
+	return g.calls.DoChan(f.key, func() (any, error) {
 		r := work(f)
 		f.land() // not deferred: work that ends its goroutine is finished by Finish
 		return r, nil
 	})
-	return f, done, joined
 }
 
 func (g *Group[T]) startLocked(ctx context.Context, key string) *Flight[T] {
