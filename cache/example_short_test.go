@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,8 +51,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	for _, path := range []string{"/users/7", "/users/8"} {
-		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		w := serve(mux, path)
 		fmt.Print(w.Code, " ", w.Body)
 	}
 	// Output:

@@ -43,14 +43,6 @@ func loadUser(_ context.Context, id string) (User, error) {
 	return User{Name: "Ada"}, nil
 }
 
-// get prints what the handler answers to each path: status and body.
-func get(h http.Handler, paths ...string) {
-	for _, path := range paths {
-		w := serve(h, path)
-		fmt.Print(w.Code, " ", w.Body)
-	}
-}
-
 func serve(h http.Handler, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

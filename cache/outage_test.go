@@ -188,7 +188,7 @@ func TestInfrastructureReplies(t *testing.T) {
 		options redis.Options
 	}{
 		{"READONLY", func(t *testing.T, admin *redis.Client) {
-			if err := admin.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+			if err := admin.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 				t.Fatal(err)
 			}
 		}, redis.Options{}},

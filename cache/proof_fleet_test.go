@@ -212,7 +212,7 @@ func (p *proof) soon() int64 {
 	return time.Now().Add(50*time.Millisecond + time.Duration(len(p.workers))*2*time.Millisecond).UnixNano()
 }
 
-// stats returns the sum of what matters here of the workers' statistics.
+// stats returns the sum of the workers' statistics.
 func (p *proof) stats(workers ...*process) (sum cache.Stats) {
 	p.Helper()
 	for _, w := range workers {

@@ -50,7 +50,7 @@ type mix struct {
 // trouble is what the network does to commands, in shares of ten thousand.
 type trouble struct{ Drop, Late, Duplicate, Delay int }
 
-// storm ends when so many calls have been judged, a process has seen so many
+// storm ends when so many calls have been answered and judged, a process has seen so many
 // violations, or its time is over.
 type storm struct {
 	Calls  int64
@@ -201,11 +201,17 @@ func (c *caller) compare(name, id string, want uint64, call func(context.Context
 	}
 }
 
+// count counts a call. Only an answer is something to judge. Where Redis is out
+// of reach a call fails at once, and its caller waits a little, as any would.
 func (c *caller) count(err error) {
-	c.Calls++
-	c.board.calls.Add(1)
-	if err != nil {
-		c.Errors[kindOf(err)]++
+	if err == nil {
+		c.Calls++
+		c.board.calls.Add(1)
+		return
+	}
+	c.Errors[kindOf(err)]++
+	if errors.Is(err, cache.ErrUnavailable) {
+		rest(context.Background(), 10*time.Millisecond)
 	}
 }
 

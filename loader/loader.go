@@ -95,7 +95,7 @@ func Previous[V any](ctx context.Context) (V, bool) {
 	// A nil interface is a value, but has no type to assert.
 	nilInterface := old == nil && any(zero) == nil
 	if !ok && !nilInterface {
-		c.Misuse(fmt.Errorf("Previous[%v]: the previous value is a %T", reflect.TypeFor[V](), old))
+		c.Misuse(fmt.Errorf("loader.Previous[%v]: the previous value is a %T", reflect.TypeFor[V](), old))
 		return zero, false
 	}
 	return v, true

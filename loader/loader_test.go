@@ -105,9 +105,9 @@ func TestPrevious(t *testing.T) {
 		{name: "nil interface", old: nil, has: true, ask: previousIn[named], want: "<nil> true"},
 		{name: "as an interface", old: cat{"Tom"}, has: true, ask: previousIn[named], want: "{Tom} true"},
 		{name: "as any", old: 7, has: true, ask: previousIn[any], want: "7 true"},
-		{name: "another type", old: 7, has: true, ask: previousIn[string], want: " false", misuse: "Previous[string]: the previous value is a int"},
-		{name: "another interface", old: 7, has: true, ask: previousIn[named], want: "<nil> false", misuse: "Previous[loader_test.named]: the previous value is a int"},
-		{name: "nil for a concrete type", old: nil, has: true, ask: previousIn[string], want: " false", misuse: "Previous[string]: the previous value is a <nil>"},
+		{name: "another type", old: 7, has: true, ask: previousIn[string], want: " false", misuse: "loader.Previous[string]: the previous value is a int"},
+		{name: "another interface", old: 7, has: true, ask: previousIn[named], want: "<nil> false", misuse: "loader.Previous[loader_test.named]: the previous value is a int"},
+		{name: "nil for a concrete type", old: nil, has: true, ask: previousIn[string], want: " false", misuse: "loader.Previous[string]: the previous value is a <nil>"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

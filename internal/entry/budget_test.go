@@ -210,7 +210,7 @@ func TestUserOptionsUntouched(t *testing.T) {
 	after := *c.Options()
 	for i, v := range fields(before) {
 		if got := fields(after)[i]; got != v {
-			t.Errorf("%s changed from %v to %v", reflect.TypeOf(before).Field(i).Name, v, got)
+			t.Errorf("%s changed from %v to %v", reflect.TypeFor[redis.Options]().Field(i).Name, v, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -349,15 +350,15 @@ func (e *ear) heard() []wake.Message {
 // this key and naming tok.
 func (e *ear) wantHeard(kinds string, tok entry.Token) {
 	e.p.Helper()
-	var got string
+	var got strings.Builder
 	for _, m := range e.heard() {
-		got += string(rune(m.Kind))
+		got.WriteString(string(rune(m.Kind)))
 		if m.Topic != e.p.key || m.Token != tok {
 			e.p.Errorf("message %c names %q and %x, want %q and %v", m.Kind, m.Topic, m.Token, e.p.key, tok)
 		}
 	}
-	if got != kinds {
-		e.p.Errorf("heard %q, want %q", got, kinds)
+	if got.String() != kinds {
+		e.p.Errorf("heard %q, want %q", got.String(), kinds)
 	}
 }
 

@@ -82,17 +82,18 @@ var (
 	failedNow   = spec{state: entry.Failed, gen: tokA, failures: 9, payload: "Fno luck"}
 )
 
-func ptr(s spec) *spec { return &s }
+//go:fix inline
+func ptr(s spec) *spec { return new(s) }
 
 func waiting(s *spec) { s.flags |= entry.Waiters }
 
 var leaseCases = []leaseCase{
 	{name: "FILL", before: held, do: doFill, want: int(entry.Done), after: &filled, life: hard},
 	{name: "FILL, others wait", before: held.with(waiting), do: doFill, want: int(entry.Done), after: &filled, heard: "S", about: tokA, life: hard},
-	{name: "FILL not found", before: held, do: func(p *place) (int, error) { return p.fillAs(entry.Negative, 0) }, want: int(entry.Done), after: ptr(filled.with(func(s *spec) { s.state = entry.Negative })), life: hard},
+	{name: "FILL not found", before: held, do: func(p *place) (int, error) { return p.fillAs(entry.Negative, 0) }, want: int(entry.Done), after: new(filled.with(func(s *spec) { s.state = entry.Negative })), life: hard},
 	{name: "FILL over a value", before: leasedStale, do: doFill, want: int(entry.Done), after: &filled, life: hard},
 	{name: "FILL over a value with local copies", before: leasedStale.with(flagged(entry.Local)), do: doFill, want: int(entry.Done), after: &filled, heard: "S", about: tokA},
-	{name: "FILL with local copies to come", before: held, do: func(p *place) (int, error) { return p.fillAs(entry.Value, entry.Local) }, want: int(entry.Done), after: ptr(filled.with(flagged(entry.Local)))},
+	{name: "FILL with local copies to come", before: held, do: func(p *place) (int, error) { return p.fillAs(entry.Value, entry.Local) }, want: int(entry.Done), after: new(filled.with(flagged(entry.Local)))},
 	{name: "FILL over failures", before: cooled.with(leased(20_000)), do: doFill, want: int(entry.Done), after: &filled},
 	{name: "FILL, lapsed", before: lapsed, do: doFill, want: int(entry.Done), after: &filled},
 	{name: "FILL, lapsed, just in time", before: held.with(leased(-grace.Milliseconds() + 10_000)), do: doFill, want: int(entry.Done), after: &filled},
@@ -101,22 +102,22 @@ var leaseCases = []leaseCase{
 	{name: "FILL, taken", before: othersLease, do: doFill, want: int(entry.Lost), after: &othersLease},
 	{name: "FILL, no lease", before: staleValue, do: doFill, want: int(entry.Lost), after: &staleValue},
 	{name: "FILL again", before: filled, do: doFill, want: int(entry.Already), after: &filled},
-	{name: "FILL again, being refreshed", before: filled.with(func(s *spec) { s.lease = tokB }), do: doFill, want: int(entry.Already), after: ptr(filled.with(func(s *spec) { s.lease = tokB }))},
+	{name: "FILL again, being refreshed", before: filled.with(func(s *spec) { s.lease = tokB }), do: doFill, want: int(entry.Already), after: new(filled.with(func(s *spec) { s.lease = tokB }))},
 	{name: "FILL after its own failure", before: failedNow, do: doFill, want: int(entry.Lost), after: &failedNow},
 
 	{name: "EXTEND", before: held.with(leased(1_000)), do: doExtend, want: 1, after: &held, until: lease, life: keep},
-	{name: "EXTEND, others wait", before: held.with(waiting), do: doExtend, want: 2, after: ptr(held.with(waiting)), until: lease, life: keep},
+	{name: "EXTEND, others wait", before: held.with(waiting), do: doExtend, want: 2, after: new(held.with(waiting)), until: lease, life: keep},
 	{name: "EXTEND, lapsed", before: lapsed, do: doExtend, want: 1, after: &held, until: lease, life: keep},
 	{name: "EXTEND of a refresh", before: leasedStale, do: doExtend, want: 1, after: &leasedStale, until: lease, life: keep},
 	{name: "EXTEND, taken", before: othersLease, do: doExtend, want: 0, after: &othersLease},
 	{name: "EXTEND, absent", do: doExtend, want: 0},
 
 	{name: "FAIL", before: held, do: doFail, want: int(entry.FailSet), after: &failedNow, heard: "F", about: tokA, until: cool, life: cool + 10*time.Second},
-	{name: "FAIL by panic", before: held, do: doPanic, want: int(entry.FailSet), after: ptr(failedNow.with(func(s *spec) { s.payload = "Pno luck" })), heard: "P", about: tokA, until: cool},
+	{name: "FAIL by panic", before: held, do: doPanic, want: int(entry.FailSet), after: new(failedNow.with(func(s *spec) { s.payload = "Pno luck" })), heard: "P", about: tokA, until: cool},
 	{name: "FAIL again and again", before: cooled.with(leased(20_000)), do: doFail, want: int(entry.FailSet), after: &failedNow, heard: "F", about: tokA, until: cool},
-	{name: "FAIL beside a value", before: leasedStale.with(waiting), do: doFail, want: int(entry.FailKept), after: ptr(unleased.with(flagged(entry.LastFailed)).with(func(s *spec) { s.failures = 9 })), heard: "F", about: tokA, until: cool, life: time.Minute},
-	{name: "FAIL beside a failed value", before: leasedStale.with(flagged(entry.LastFailed | entry.Local)), do: doFail, want: int(entry.FailKept), after: ptr(unleased.with(flagged(entry.LastFailed | entry.Local)).with(func(s *spec) { s.failures = 9 })), heard: "F", about: tokA, until: cool},
-	{name: "FAIL beside a value soon gone", before: leasedStale.with(func(s *spec) { s.hard = 5_000 }), do: doFail, want: int(entry.FailKept), after: ptr(unleased.with(flagged(entry.LastFailed)).with(func(s *spec) { s.failures = 9 })), heard: "F", about: tokA, until: cool, life: cool + 10*time.Second},
+	{name: "FAIL beside a value", before: leasedStale.with(waiting), do: doFail, want: int(entry.FailKept), after: new(unleased.with(flagged(entry.LastFailed)).with(func(s *spec) { s.failures = 9 })), heard: "F", about: tokA, until: cool, life: time.Minute},
+	{name: "FAIL beside a failed value", before: leasedStale.with(flagged(entry.LastFailed | entry.Local)), do: doFail, want: int(entry.FailKept), after: new(unleased.with(flagged(entry.LastFailed | entry.Local)).with(func(s *spec) { s.failures = 9 })), heard: "F", about: tokA, until: cool},
+	{name: "FAIL beside a value soon gone", before: leasedStale.with(func(s *spec) { s.hard = 5_000 }), do: doFail, want: int(entry.FailKept), after: new(unleased.with(flagged(entry.LastFailed)).with(func(s *spec) { s.failures = 9 })), heard: "F", about: tokA, until: cool, life: cool + 10*time.Second},
 	{name: "FAIL past hard expiry", before: leasedGone, do: doFail, want: int(entry.FailSet), after: &failedNow, heard: "F", about: tokA},
 	{name: "FAIL, taken", before: othersLease, do: doFail, want: int(entry.FailLost), after: &othersLease},
 	{name: "FAIL, absent", do: doFail, want: int(entry.FailLost)},
@@ -125,7 +126,7 @@ var leaseCases = []leaseCase{
 	{name: "RELEASE of a stub, others wait", before: held.with(waiting), do: doRelease, want: 1, heard: "R", about: tokA},
 	{name: "RELEASE of a refresh", before: leasedStale, do: doRelease, want: 1, after: &unleased, life: time.Minute},
 	{name: "RELEASE of a refresh, others wait", before: leasedStale.with(waiting), do: doRelease, want: 1, after: &unleased, heard: "R", about: tokA},
-	{name: "RELEASE after failures", before: cooled.with(leased(20_000)), do: doRelease, want: 1, after: ptr(cooled), life: 10 * time.Second},
+	{name: "RELEASE after failures", before: cooled.with(leased(20_000)), do: doRelease, want: 1, after: new(cooled), life: 10 * time.Second},
 	{name: "RELEASE past hard expiry", before: leasedGone, do: doRelease, want: 1},
 	{name: "RELEASE, taken", before: othersLease, do: doRelease, want: 0, after: &othersLease},
 	{name: "RELEASE, absent", do: doRelease, want: 0},
