@@ -66,7 +66,7 @@ type Event struct {
 	Key      string // as Redis sees it
 	Duration time.Duration
 	// Overhead is, for the end of a wait, how long after the value was stored it
-	// was seen, to a millisecond.
+	// was seen, to a millisecond; −1 if the wait ended without a value.
 	Overhead time.Duration
 	Err      error
 }

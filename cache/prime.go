@@ -180,7 +180,7 @@ func (p *priming) told(w *wake.Watch) *answer {
 // woke reports what ended a wait, if there was one, and how long after the value
 // was stored.
 func (p *priming) woke(ctx context.Context, by wake.Woken, d time.Duration, got *entry.Acquired) {
-	e := Event{Kind: WokenMessage, Key: p.key, Duration: d}
+	e := Event{Kind: WokenMessage, Key: p.key, Duration: d, Overhead: -1}
 	switch by {
 	case wake.ByNothing:
 		return

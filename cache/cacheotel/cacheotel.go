@@ -118,7 +118,9 @@ func (o *Observer) Observe(ctx context.Context, e cache.Event) {
 		s.duration.Record(ctx, e.Duration.Seconds(), s.measured...)
 	}
 	if s.overhead != nil {
-		s.overhead.Record(ctx, e.Overhead.Seconds(), s.measured...)
+		if e.Overhead >= 0 {
+			s.overhead.Record(ctx, e.Overhead.Seconds(), s.measured...)
+		}
 	}
 }
 
