@@ -49,7 +49,8 @@ type Cache struct {
 // [redis.Ring], a client with client-side caching, and one that reads from
 // replicas unless Options.AllowReplicaReads accepts that. On a
 // [redis.ClusterClient] without ContextTimeoutEnabled each command takes a
-// goroutine, because go-redis then ignores deadlines.
+// goroutine, because go-redis then ignores deadlines. A [redis.Client] without
+// it is cloned, with its connections but without its hooks.
 func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 	o := opts.withDefaults()
 	if err := errors.Join(checkClient(client, o.AllowReplicaReads), o.validate()); err != nil {
