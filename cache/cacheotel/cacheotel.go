@@ -117,10 +117,8 @@ func (o *Observer) Observe(ctx context.Context, e cache.Event) {
 	if s.duration != nil {
 		s.duration.Record(ctx, e.Duration.Seconds(), s.measured...)
 	}
-	if s.overhead != nil {
-		if e.Overhead >= 0 {
-			s.overhead.Record(ctx, e.Overhead.Seconds(), s.measured...)
-		}
+	if s.overhead != nil && e.Overhead >= 0 {
+		s.overhead.Record(ctx, e.Overhead.Seconds(), s.measured...)
 	}
 }
 
