@@ -38,7 +38,8 @@ func (c *cools) begin(key string, f cool) {
 	c.by[key] = f
 }
 
-// sweepLocked removes what is over and, if that is nothing, something.
+// sweepLocked removes what is over and, if that is little, something, so that it
+// need not be done for each failure.
 func (c *cools) sweepLocked() {
 	now := time.Now()
 	for key, f := range c.by {
@@ -47,7 +48,7 @@ func (c *cools) sweepLocked() {
 		}
 	}
 	for key := range c.by {
-		if len(c.by) < maxCools {
+		if len(c.by) <= maxCools*3/4 {
 			return
 		}
 		delete(c.by, key)

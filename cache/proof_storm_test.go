@@ -30,6 +30,7 @@ type mix struct {
 	LongLoad, Failing, Unstored int
 
 	Lease time.Duration // 0: from 20 ms, differing by process
+	TTL   time.Duration // 0: 300 ms, which few values live to see
 
 	StaleFor, Soft time.Duration // 0: no stale windows, and no early refresh
 

@@ -26,9 +26,13 @@ func TestALostReply(t *testing.T) {
 		verb string // of the command whose reply is lost
 		call func(context.Context, *cache.Keyspace[int64]) (int64, error)
 	}{
-		{"read", 1, "get", getA}, {"fill", 1, "evalsha", getA},
-		{"acquire of a refresh", 1, "evalsha", refreshA}, {"fill of a refresh", 2, "evalsha", refreshA},
-		{"seize", 1, "evalsha", setA}, {"fill of a set", 2, "evalsha", setA}, {"invalidate", 1, "evalsha", invalidateA},
+		{"read", 1, "get", getA},
+		{"fill", 1, "evalsha", getA},
+		{"acquire of a refresh", 1, "evalsha", refreshA},
+		{"fill of a refresh", 2, "evalsha", refreshA},
+		{"seize", 1, "evalsha", setA},
+		{"fill of a set", 2, "evalsha", setA},
+		{"invalidate", 1, "evalsha", invalidateA},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

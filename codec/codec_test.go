@@ -69,7 +69,8 @@ func sampleUser() user {
 // structured are the codecs that take any type.
 func structured() []codec.Codec {
 	return []codec.Codec{
-		codec.MsgPack{}, codec.JSON{},
+		codec.MsgPack{},
+		codec.JSON{},
 		codec.Compress(codec.MsgPack{}, 0), codec.Compress(codec.JSON{}, 64), codec.Compress(nil, 1<<20),
 	}
 }

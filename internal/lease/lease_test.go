@@ -402,8 +402,10 @@ func TestManyAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 2000 {
-				held := k.Keep(lease.Grant{TTL: time.Microsecond, Since: time.Now(), Validity: time.Millisecond,
-					Extend: func(context.Context) (bool, error) { return true, nil }, Lost: func(error) {}})
+				held := k.Keep(lease.Grant{
+					TTL: time.Microsecond, Since: time.Now(), Validity: time.Millisecond,
+					Extend: func(context.Context) (bool, error) { return true, nil }, Lost: func(error) {},
+				})
 				held.Stop()
 			}
 		})
