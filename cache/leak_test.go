@@ -152,7 +152,7 @@ func TestG3StormThroughTheCache(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			<-time.After(time.Duration(rand.IntN(1500)) * time.Microsecond)
+			<-time.After(time.Duration(rand.IntN(800)) * time.Microsecond)
 			cancel()
 		})
 		wg.Go(func() {

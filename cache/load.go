@@ -82,7 +82,11 @@ func (p *priming) loadDegraded(ctx context.Context) *answer {
 func (p *priming) run(ctx context.Context, old *entry.Entry, g lease.Grant, finish func(*loaded) *answer) *answer {
 	gates, err := p.enter(ctx, g)
 	if err != nil {
-		return finish(&loaded{err: err, canceled: true, began: p.cache.tick()})
+		ans := finish(&loaded{err: err, canceled: true, began: p.cache.tick()})
+		if p.behind { // who joined asks again, and waits for a place
+			return &answer{}
+		}
+		return ans
 	}
 	a := &attempt{
 		priming: p, ctx: ctx, old: old, finish: finish, gates: gates,

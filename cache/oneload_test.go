@@ -176,7 +176,7 @@ func TestLoadsEqualExpiries(t *testing.T) {
 		if err := client.Del(t.Context(), full...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		crowd(4, func(int) {
+		crowd(2, func(int) {
 			for _, id := range ids {
 				want(t, "caller", int64(0))(k.GetOrPrime(t.Context(), id))
 			}

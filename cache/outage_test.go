@@ -81,8 +81,9 @@ func TestOutages(t *testing.T) {
 			want(t, "before", int64(7))(k.GetOrPrime(t.Context(), "a"))
 			before := c.Stats()
 			outage.begin()
-			// A call that misses the beginning of a load waits for the next one.
-			if worst := hammer(t, k, lasts); worst > budget+2*load+50*time.Millisecond+slack {
+			// A call that misses the beginning of a load waits for the next one, and
+			// a command may end 50 ms after its deadline.
+			if worst := hammer(t, k, lasts); worst > budget+2*load+150*time.Millisecond+slack {
 				t.Errorf("a call took %v, want at most the budget of %v and two loads of %v", worst, budget, load)
 			}
 			s := c.Stats()

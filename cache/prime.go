@@ -29,8 +29,8 @@ func (c *call) prime(f *flight.Flight[*answer], read *found) *answer {
 	}
 	if c.refresh {
 		p.request.Force = entry.Forced
-	} else if len(c.bad) > 0 {
-		p.insist(c.bad...)
+	} else if len(p.bad) > 0 {
+		p.insist(p.bad...)
 	}
 	if read.verdict == absent {
 		sent := time.Now()
@@ -56,8 +56,11 @@ func (c *call) primeBehind(f *flight.Flight[*answer], gen entry.Token) *answer {
 	return p.settled(ctx, got)
 }
 
+// newPriming works on a copy of the call, which may go on without the flight.
 func (c *call) newPriming(f *flight.Flight[*answer]) *priming {
-	p := &priming{call: c, flight: f, request: c.request(), since: c.cache.tick()}
+	own := *c
+	own.bad = slices.Clone(c.bad)
+	p := &priming{call: &own, flight: f, request: c.request(), since: c.cache.tick()}
 	p.request.Old = true
 	return p
 }

@@ -148,7 +148,7 @@ func TestG2Mutants(t *testing.T) {
 			}
 		})
 		if m.change == nil || testing.Short() {
-			continue // as TestG2NothingStale
+			continue // TestG2NothingStale has the same mix, or nearly
 		}
 		t.Run("without "+m.name, func(t *testing.T) {
 			if sum := runStorm(t, x, "", storm{Calls: 1e9, For: 15 * time.Second}); sum.Stale > 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 )
 
@@ -21,16 +20,20 @@ const (
 // ErrOpen says that Redis failed so often that it is left alone for a moment.
 var ErrOpen = errors.New("circuit breaker open: Redis failed several times in a row")
 
-// guarded runs commands unless the circuit breaker is open. What counts as a
-// failure is trouble on the way to Redis or a state of the server that passes;
-// an answer is a success, an error reply too.
-type guarded struct {
-	client  processor
-	breaker *gobreaker.CircuitBreaker[struct{}]
+// errCallerGone marks a command that ended because its caller's context did,
+// which says nothing about Redis.
+var errCallerGone = errors.New("caller gone")
+
+// breaker runs commands unless Redis is to be left alone. A command counts once,
+// with all its attempts: connections that were cut are no outage if new ones
+// work. What counts as a failure is trouble on the way to Redis or a state of
+// the server that passes; an answer is a success, an error reply too.
+type breaker struct {
+	circuit *gobreaker.CircuitBreaker[struct{}]
 }
 
-func newGuarded(client processor, changed func(open bool)) guarded {
-	return guarded{client, gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+func newBreaker(changed func(open bool)) breaker {
+	return breaker{gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         "redis",
 		Timeout:      probeAfter,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
@@ -47,15 +50,11 @@ func newGuarded(client processor, changed func(open bool)) guarded {
 	})}
 }
 
-// errCallerGone marks a command that ended because its caller's context did,
-// which says nothing about Redis.
-var errCallerGone = errors.New("caller gone")
-
-// Process runs cmd, or fails with [ErrOpen].
-func (g guarded) Process(ctx context.Context, cmd redis.Cmder) error {
+// run runs a command, or fails with [ErrOpen].
+func (b breaker) run(ctx context.Context, command func() error) error {
 	var got error
-	_, err := g.breaker.Execute(func() (struct{}, error) {
-		got = g.client.Process(ctx, cmd)
+	_, err := b.circuit.Execute(func() (struct{}, error) {
+		got = command()
 		if got != nil && callerGone(ctx) {
 			return struct{}{}, errCallerGone
 		}
@@ -69,18 +68,14 @@ func (g guarded) Process(ctx context.Context, cmd redis.Cmder) error {
 
 // troubled reports whether err says that Redis does not work just now.
 func troubled(err error) bool {
-	return mayMend(err) || errors.Is(err, context.DeadlineExceeded)
+	return mayMend(err) || errors.Is(err, ErrBudget) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // callerGone reports whether the caller's own context has ended.
 func callerGone(ctx context.Context) bool {
-	b, ok := ctx.(*bounded)
-	if !ok {
-		return ctx.Err() != nil
-	}
-	if b.caller.Err() != nil {
+	if ctx.Err() != nil {
 		return true
 	}
-	at, limited := b.caller.Deadline()
+	at, limited := ctx.Deadline()
 	return limited && !time.Now().Before(at)
 }

@@ -118,11 +118,7 @@ func (s *Store) send(ctx context.Context, cmd redis.Cmder) error {
 		return err
 	}
 	start := time.Now()
-	client := s.client
-	if limited && b.insist {
-		client = s.direct
-	}
-	err := client.Process(s.ends.bound(ctx, start.Add(left)), cmd)
+	err := s.client.Process(s.ends.bound(ctx, start.Add(left)), cmd)
 	if limited {
 		b.left.Add(-int64(time.Since(start)))
 	}

@@ -104,8 +104,17 @@ func (s *Store) idempotent(ctx context.Context, sc script, key string, args ...a
 	return cmd, err
 }
 
-// persist repeats try while it fails in a way that another attempt may mend.
+// persist runs a command: it repeats try while it fails in a way that another
+// attempt may mend. While the circuit breaker is open it does not even begin,
+// unless ctx insists.
 func (s *Store) persist(ctx context.Context, try func() error) error {
+	if b, ok := ctx.Value(budgetKey{}).(*budget); ok && b.insist {
+		return attempt(ctx, try)
+	}
+	return s.breaker.run(ctx, func() error { return attempt(ctx, try) })
+}
+
+func attempt(ctx context.Context, try func() error) error {
 	for i := 1; ; i++ {
 		err := try()
 		if i == attempts || !mayMend(err) || !pause(ctx, i) {

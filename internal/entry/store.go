@@ -13,8 +13,8 @@ import (
 
 // Store reads and writes entries of one Redis. It is safe for concurrent use.
 type Store struct {
-	client  processor // guarded by a circuit breaker
-	direct  processor
+	client  processor
+	breaker breaker
 	user    redis.UniversalClient
 	budget  time.Duration
 	channel string
@@ -37,10 +37,10 @@ type Store struct {
 // under a context without a budget (see [WithBudget]) get one of their own.
 func NewStore(client redis.UniversalClient, channel string, budget time.Duration) *Store {
 	s := &Store{
-		direct: deadlined(client, budget), user: client, Changed: func(bool) {},
+		client: deadlined(client, budget), user: client, Changed: func(bool) {},
 		budget: budget, channel: channel, Mint: NewToken, clock: newClock(), ends: newEnds(),
 	}
-	s.client = newGuarded(s.direct, func(open bool) { s.Changed(open) })
+	s.breaker = newBreaker(func(open bool) { s.Changed(open) })
 	return s
 }
 
