@@ -72,7 +72,8 @@ func New(client redis.UniversalClient, opts *Options) (*Cache, error) {
 	return c, nil
 }
 
-// Close refuses further calls with [ErrClosed] and waits for loads under way.
+// Close refuses further calls with [ErrClosed], but for invalidations, and waits
+// for loads under way.
 // When ctx ends first it cancels them, and returns ctx's error once their
 // leases are released; a loader that ignores its context is left behind. It may
 // be called more than once.

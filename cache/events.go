@@ -143,7 +143,7 @@ func (c *Cache) Stats() Stats {
 		RefreshedEarly: n(RefreshedEarly), Refreshed: n(Refreshed), StaleFallbacks: n(StaleFallback),
 		Degraded: n(Degraded), BreakerOpened: n(BreakerOpened),
 		Undecodable: n(Undecodable), ValuesSet: n(ValueSet), Invalidated: n(Invalidated),
-		FlightsNow: c.flights.Len(), HungNow: int(c.counts.hung.Load()), LeasesNow: c.keeper.Len(),
+		FlightsNow: c.flights.Len(), HungNow: max(0, int(c.counts.hung.Load())), LeasesNow: c.keeper.Len(),
 	}
 }
 

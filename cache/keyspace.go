@@ -109,7 +109,7 @@ func (k *Keyspace[V]) Peek(ctx context.Context, id string) (V, error) {
 	if err != nil {
 		return zero, err
 	}
-	f, err := c.read(ctx)
+	f, err := c.read(entry.WithBudget(ctx, k.cache.opts.RedisBudget))
 	switch {
 	case err != nil:
 		return zero, err
