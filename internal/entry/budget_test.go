@@ -69,7 +69,7 @@ func TestBudgetOnStoppedServer(t *testing.T) {
 func boundsCalls(t *testing.T, s *entry.Store, run func(context.Context, *entry.Store) error) {
 	t.Helper()
 	const budget = 250 * time.Millisecond
-	ctx := entry.WithBudget(t.Context(), budget)
+	ctx := entry.Insisting(t.Context(), budget)
 	start := time.Now()
 	first, second := run(ctx, s), run(ctx, s)
 	if took := time.Since(start); took > budget+late || took < budget/2 {
