@@ -34,8 +34,11 @@ func TestEarlyRefreshClosedForm(t *testing.T) {
 				if got := e.refreshes(expiries / 10); got != 1 {
 					b.Errorf("with the lease: %.2f refreshes per expiry, want 1", got)
 				}
-				if s := e.cache.Stats(); s.Misses != 1 {
-					b.Errorf("%d callers waited, want the first alone", s.Misses)
+				// The first draw comes in the last δ of a value's life with probability
+				// e^(−rβδ·e^(−1/β)), 0.1 % at most here. The value then expires while it
+				// is refreshed, and callers wait, but for the load that is running.
+				if s := e.cache.Stats(); s.Misses > 5 {
+					b.Errorf("%d callers waited, want the first and hardly another", s.Misses)
 				}
 			})
 		})
