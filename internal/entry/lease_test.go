@@ -82,9 +82,6 @@ var (
 	failedNow   = spec{state: entry.Failed, gen: tokA, failures: 9, payload: "Fno luck"}
 )
 
-//go:fix inline
-func ptr(s spec) *spec { return new(s) }
-
 func waiting(s *spec) { s.flags |= entry.Waiters }
 
 var leaseCases = []leaseCase{
