@@ -54,9 +54,6 @@ func (c *Cache) invalidate(ctx context.Context, all []target) error {
 }
 
 // drop invalidates one key.
-//
-// Flights under way are left to those aboard: whoever comes after the reply
-// starts a load of its own, and needs not wait for an old one.
 func (s *space) drop(ctx context.Context, key string) error {
 	c := s.cache
 	began := c.tick()
@@ -65,23 +62,27 @@ func (s *space) drop(ctx context.Context, key string) error {
 		return err
 	}
 	c.doubts.remove(key, began)
-	c.cools.end(key)
-	c.flights.Detach(key)
-	s.emit(ctx, Invalidated, key, 0, nil)
+	s.invalidated(ctx, key)
 	return nil
 }
 
 // markStale is drop for values that may still be answered while they are replaced.
 func (s *space) markStale(ctx context.Context, key string) error {
-	c := s.cache
-	ctx = entry.Insisting(context.WithoutCancel(ctx), c.opts.RedisBudget)
-	if _, err := c.store.MarkStale(ctx, key); err != nil {
+	ctx = entry.Insisting(context.WithoutCancel(ctx), s.cache.opts.RedisBudget)
+	if _, err := s.cache.store.MarkStale(ctx, key); err != nil {
 		return &InvalidateError{Keys: []string{key}, Err: errors.Join(ErrUnavailable, err)}
 	}
-	c.cools.end(key)
-	c.flights.Detach(key)
-	s.emit(ctx, Invalidated, key, 0, nil)
+	s.invalidated(ctx, key)
 	return nil
+}
+
+// invalidated follows the reply to an invalidation. Flights under way are left to
+// those aboard: whoever comes now starts a load of its own, and needs not wait
+// for an old one.
+func (s *space) invalidated(ctx context.Context, key string) {
+	s.cache.cools.end(key)
+	s.cache.flights.Detach(key)
+	s.emit(ctx, Invalidated, key, 0, nil)
 }
 
 // settle repeats the invalidation of a key that failed before.

@@ -159,8 +159,7 @@ func (p *priming) previous(old *entry.Entry) func() (any, bool) {
 func (p *priming) finish(ctx context.Context, got *entry.Acquired, l *loaded) *answer {
 	switch {
 	case l.canceled:
-		_, err := p.cache.store.Release(ctx, p.key, got.Token)
-		p.complain(ctx, "releasing a lease", err)
+		p.release(ctx, got.Token)
 		return p.answered(l, l.began)
 	case l.err != nil:
 		return p.fail(ctx, got, l)
@@ -174,6 +173,12 @@ func (p *priming) finish(ctx context.Context, got *entry.Acquired, l *loaded) *a
 		return p.answered(l, asOf)
 	}
 	return p.fill(ctx, got, l)
+}
+
+// release ends a lease and leaves what was there before.
+func (p *priming) release(ctx context.Context, tok entry.Token) {
+	_, err := p.cache.store.Release(ctx, p.key, tok)
+	p.complain(ctx, "releasing a lease", err)
 }
 
 // bypassFor is how long after a load that is not to be stored others load
@@ -215,8 +220,7 @@ func (p *priming) fill(ctx context.Context, got *entry.Acquired, l *loaded) *ans
 	case err != nil:
 		p.emit(ctx, StoreFailed, p.key, 0, err)
 		if entry.IsFull(err) {
-			_, err = p.cache.store.Release(ctx, p.key, got.Token)
-			p.complain(ctx, "releasing a lease", err)
+			p.release(ctx, got.Token)
 		}
 		return p.answered(l, l.began)
 	case stored == entry.Lost:

@@ -24,15 +24,16 @@ type budgetKey struct{}
 // WithBudget returns a context under which all commands together may take d:
 // the time spent inside Redis commands counts, not the time between them.
 func WithBudget(ctx context.Context, d time.Duration) context.Context {
-	b := new(budget)
-	b.left.Store(int64(d))
-	return context.WithValue(ctx, budgetKey{}, b)
+	return withBudget(ctx, d, &budget{})
 }
 
 // Insisting returns a context like that of [WithBudget] under which commands are
 // sent even if the circuit breaker is open.
 func Insisting(ctx context.Context, d time.Duration) context.Context {
-	b := &budget{insist: true}
+	return withBudget(ctx, d, &budget{insist: true})
+}
+
+func withBudget(ctx context.Context, d time.Duration, b *budget) context.Context {
 	b.left.Store(int64(d))
 	return context.WithValue(ctx, budgetKey{}, b)
 }
