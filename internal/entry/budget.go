@@ -13,29 +13,38 @@ import (
 // ErrBudget says that a call has spent its whole Redis budget.
 var ErrBudget = errors.New("entry: Redis budget spent")
 
-// A budget is what is left, in nanoseconds, of the time that commands may take.
+// A budget is a context that knows how much is left, in nanoseconds, of the time
+// that commands may take.
 type budget struct {
+	context.Context
 	left   atomic.Int64
 	insist bool // do not mind the circuit breaker
 }
 
 type budgetKey struct{}
 
+// Value is the parent's, and the budget itself.
+func (b *budget) Value(key any) any {
+	if key == (budgetKey{}) {
+		return b
+	}
+	return b.Context.Value(key)
+}
+
 // WithBudget returns a context under which all commands together may take d:
 // the time spent inside Redis commands counts, not the time between them.
 func WithBudget(ctx context.Context, d time.Duration) context.Context {
-	return withBudget(ctx, d, &budget{})
+	b := &budget{Context: ctx}
+	b.left.Store(int64(d))
+	return b
 }
 
 // Insisting returns a context like that of [WithBudget] under which commands are
 // sent even if the circuit breaker is open.
 func Insisting(ctx context.Context, d time.Duration) context.Context {
-	return withBudget(ctx, d, &budget{insist: true})
-}
-
-func withBudget(ctx context.Context, d time.Duration, b *budget) context.Context {
+	b := &budget{Context: ctx, insist: true}
 	b.left.Store(int64(d))
-	return context.WithValue(ctx, budgetKey{}, b)
+	return b
 }
 
 // detached returns a context that does not end with ctx and has what is left of

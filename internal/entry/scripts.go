@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,11 +47,22 @@ var markStaleSrc string
 // script is the text of a Lua script and its SHA-1.
 type script struct{ src, sha string }
 
+// newScript completes src with those definitions of lib.lua that it needs: each
+// one costs whenever the script runs.
 func newScript(src string) script {
-	src = libSrc + src
+	defs := strings.Split(libSrc, "\n\n")
+	for _, def := range slices.Backward(defs) {
+		name := defined.FindStringSubmatch(def)[1]
+		if regexp.MustCompile(`\b` + name + `\b`).MatchString(src) {
+			src = def + "\n" + src
+		}
+	}
 	sum := sha1.Sum([]byte(src))
 	return script{src, hex.EncodeToString(sum[:])}
 }
+
+// defined finds the name that a definition of lib.lua defines.
+var defined = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
 
 var (
 	timedGetScript   = newScript(timedGetSrc)
@@ -64,11 +77,15 @@ var (
 )
 
 func (s script) bySHA(key string, args []any) []any {
-	return append([]any{"evalsha", s.sha, 1, key}, args...)
+	return s.invoke("evalsha", s.sha, key, args)
 }
 
 func (s script) byText(key string, args []any) []any {
-	return append([]any{"eval", s.src, 1, key}, args...)
+	return s.invoke("eval", s.src, key, args)
+}
+
+func (script) invoke(how, what, key string, args []any) []any {
+	return append(append(make([]any, 0, 4+len(args)), how, what, 1, key), args...)
 }
 
 // once is a command that go-redis neither retries nor pipelines by itself:

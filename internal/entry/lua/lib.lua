@@ -1,5 +1,7 @@
--- Shared by all scripts: the header's layout (header.go), the clock, the wake-up message.
+-- What scripts share: the header's layout (header.go), the clock, the wake-up message.
+-- A script gets the definitions it names, which end at blank lines.
 local k = KEYS[1]
+
 local NONE = string.rep('\0', 16)
 
 local function num(s, i)
