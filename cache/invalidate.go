@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/getorprime/getorprime/internal/entry"
+	"github.com/getorprime/getorprime/internal/command"
 )
 
 // target is an entry that is to be invalidated.
@@ -28,7 +28,7 @@ func (s *space) targets(id string) []target {
 const invalidateParallel = 16
 
 func (c *Cache) invalidate(ctx context.Context, all []target) error {
-	ctx = entry.Insisting(context.WithoutCancel(ctx), c.opts.RedisBudget)
+	ctx = command.Insisting(context.WithoutCancel(ctx), c.opts.RedisBudget)
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, invalidateParallel)
@@ -68,7 +68,7 @@ func (s *space) drop(ctx context.Context, key string) error {
 
 // markStale is drop for values that may still be answered while they are replaced.
 func (s *space) markStale(ctx context.Context, key string) error {
-	ctx = entry.Insisting(context.WithoutCancel(ctx), s.cache.opts.RedisBudget)
+	ctx = command.Insisting(context.WithoutCancel(ctx), s.cache.opts.RedisBudget)
 	if _, err := s.cache.store.MarkStale(ctx, key); err != nil {
 		return &InvalidateError{Keys: []string{key}, Err: errors.Join(ErrUnavailable, err)}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/getorprime/getorprime/internal/command"
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/flight"
 	"github.com/getorprime/getorprime/loader"
@@ -109,7 +110,7 @@ func (k *Keyspace[V]) Peek(ctx context.Context, id string) (V, error) {
 	if err != nil {
 		return zero, err
 	}
-	f, err := c.read(entry.WithBudget(ctx, k.cache.opts.RedisBudget))
+	f, err := c.read(command.WithBudget(ctx, k.cache.opts.RedisBudget))
 	switch {
 	case err != nil:
 		return zero, err
@@ -139,7 +140,7 @@ func (k *Keyspace[V]) Set(ctx context.Context, id string, v V) error {
 	if err != nil {
 		return err
 	}
-	if err := c.set(entry.WithBudget(ctx, k.cache.opts.RedisBudget), &loaded{encoded: enc}); err != nil {
+	if err := c.set(command.WithBudget(ctx, k.cache.opts.RedisBudget), &loaded{encoded: enc}); err != nil {
 		return err
 	}
 	return k.cache.invalidate(ctx, k.targets(id)[1:])
@@ -184,7 +185,7 @@ func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refre
 		return Result[V]{name: k.cache.opts.Name}, err
 	}
 	c.refresh = refresh
-	ctx = entry.WithBudget(ctx, k.cache.opts.RedisBudget)
+	ctx = command.WithBudget(ctx, k.cache.opts.RedisBudget)
 	for _, next := range []func(context.Context) (*answer, error){c.answer, c.answer, c.unstoredAnswer} {
 		var a *answer
 		if a, err = next(ctx); err != nil {

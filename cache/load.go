@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/getorprime/getorprime/internal/command"
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/lease"
 	"github.com/getorprime/getorprime/internal/loadctl"
@@ -219,7 +220,7 @@ func (p *priming) fill(ctx context.Context, got *entry.Acquired, l *loaded) *ans
 	switch {
 	case err != nil:
 		p.emit(ctx, StoreFailed, p.key, 0, err)
-		if entry.IsFull(err) {
+		if command.IsFull(err) {
 			p.release(ctx, got.Token)
 		}
 		return p.answered(l, l.began)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/getorprime/getorprime/internal/command"
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/flight"
 	"github.com/getorprime/getorprime/internal/wake"
@@ -116,7 +117,7 @@ func (p *priming) ask(ctx context.Context) *answer {
 // first, which shares the caller's: a long wait may take many polls.
 func (p *priming) acquire(ctx context.Context) (entry.Acquired, error) {
 	if !p.sent.IsZero() {
-		ctx = entry.WithBudget(ctx, p.cache.opts.RedisBudget)
+		ctx = command.WithBudget(ctx, p.cache.opts.RedisBudget)
 	}
 	p.asOf, p.sent = p.cache.tick(), time.Now()
 	got, err := p.cache.store.Acquire(ctx, p.key, &p.request)
@@ -200,7 +201,7 @@ func (p *priming) woke(ctx context.Context, by wake.Woken, d time.Duration, got 
 func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 	a := &answer{asOf: p.since, began: p.since}
 	switch {
-	case entry.IsFull(err):
+	case command.IsFull(err):
 		return p.loadUnstored(ctx)
 	case ctx.Err() != nil:
 		p.cache.store.Abandon(ctx, p.key, &p.request)

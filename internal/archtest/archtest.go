@@ -37,7 +37,7 @@ type Import struct {
 var arrows = map[string][]string{
 	"codec":    {"codec"},
 	"loader":   {"loader", "internal/loadctl"},
-	"lock":     {"lock", "internal/lease", "internal/wake"},
+	"lock":     {"lock", "internal/command", "internal/lease", "internal/wake"},
 	"cache":    {"cache", "codec", "loader", "internal"},
 	"internal": {"internal", "codec", "loader"},
 	"cmd":      {"cmd", "cache", "lock", "loader", "codec", "internal"},

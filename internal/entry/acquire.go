@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/getorprime/getorprime/internal/command"
 )
 
 // Verdict is the answer to an attempt to get the lease of an entry.
@@ -64,7 +66,7 @@ func (s *Store) Claim(ctx context.Context, key string, r *Request) (got Acquired
 	tok := s.Mint()
 	stub := stubOf(tok, now+r.Lease.Milliseconds())
 	cmd := redis.NewCmd(ctx, "set", key, stub, "px", r.Keep.Milliseconds(), "nx")
-	switch err := s.send(ctx, once{cmd}); {
+	switch err := s.Send(ctx, command.Once{Cmd: cmd}); {
 	case err == nil:
 		return Acquired{Verdict: Grant, Token: tok, Entry: Entry{Now: now}}, true
 	case !errors.Is(err, redis.Nil):
@@ -85,7 +87,7 @@ func (s *Store) Acquire(ctx context.Context, key string, r *Request) (got Acquir
 		return err
 	})
 	if err != nil {
-		if !IsFull(err) {
+		if !command.IsFull(err) {
 			s.Abandon(ctx, key, r)
 		}
 		return Acquired{}, s.explain(ctx, key, clock, err)
@@ -101,7 +103,7 @@ func (s *Store) Acquire(ctx context.Context, key string, r *Request) (got Acquir
 func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r *Request) (Acquired, error) {
 	sent := time.Now()
 	var tok Token
-	cmd, err := s.leasing(ctx, acquireScript, key, func() []any {
+	cmd, err := acquireScript.Run(ctx, s.Sender, func() []any {
 		mine := concat(r.Mine)
 		tok = s.Mint()
 		r.Mine = append(r.Mine, tok)
@@ -109,24 +111,11 @@ func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r *Reques
 			tok[:], r.Lease.Milliseconds(), r.Keep.Milliseconds(), stubOf(tok, 0), int(r.Force),
 			concat(r.Seen), mine, awaited(r.Await), digit(r.NoWait), digit(r.Old),
 		}
-	})
+	}, key)
 	if err != nil {
 		return Acquired{}, err
 	}
 	return readAcquired(cmd, tok, clock, sent)
-}
-
-// leasing runs a script that creates a lease: each delivery has arguments of
-// its own, with a token of its own. After NOSCRIPT nothing was run, but a copy
-// may still be under way.
-func (s *Store) leasing(ctx context.Context, sc script, key string, args func() []any) (*redis.Cmd, error) {
-	cmd := redis.NewCmd(ctx, sc.bySHA(key, args())...)
-	err := s.send(ctx, once{cmd})
-	if isNoScript(err) {
-		cmd = redis.NewCmd(ctx, sc.byText(key, args())...)
-		err = s.send(ctx, once{cmd})
-	}
-	return cmd, err
 }
 
 func readAcquired(cmd *redis.Cmd, tok Token, clock *Clock, sent time.Time) (Acquired, error) {
@@ -149,7 +138,7 @@ func readAcquired(cmd *redis.Cmd, tok Token, clock *Clock, sent time.Time) (Acqu
 // lost, as far as the budget of the call allows: they lapse by themselves. It
 // goes on when ctx is cancelled.
 func (s *Store) Abandon(ctx context.Context, key string, r *Request) {
-	ctx = detached(ctx, s.budget/4)
+	ctx = command.Detached(ctx, s.budget/4)
 	for _, t := range r.Mine {
 		if _, err := s.Release(ctx, key, t); err != nil {
 			return

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/getorprime/getorprime/internal/command"
 )
 
 const (
@@ -68,7 +70,7 @@ func (b breaker) run(ctx context.Context, command func() error) error {
 
 // troubled reports whether err says that Redis does not work just now.
 func troubled(err error) bool {
-	return mayMend(err) || errors.Is(err, ErrBudget) || errors.Is(err, context.DeadlineExceeded)
+	return command.MayMend(err) || errors.Is(err, command.ErrBudget) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // callerGone reports whether the caller's own context has ended.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/getorprime/getorprime/internal/command"
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/proxy"
 	"github.com/getorprime/getorprime/internal/redistest"
@@ -48,7 +49,7 @@ func TestBreaker(t *testing.T) {
 	if took := time.Since(start); took > 50*time.Millisecond {
 		t.Errorf("an open breaker took %v", took)
 	}
-	if _, err := store.Get(entry.Insisting(t.Context(), 100*time.Millisecond), "k"); err == nil || errors.Is(err, entry.ErrOpen) {
+	if _, err := store.Get(command.Insisting(t.Context(), 100*time.Millisecond), "k"); err == nil || errors.Is(err, entry.ErrOpen) {
 		t.Errorf("insisting: %v, want Redis's trouble", err)
 	}
 

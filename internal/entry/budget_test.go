@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/getorprime/getorprime/internal/command"
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/redistest"
 )
@@ -69,7 +70,7 @@ func TestBudgetOnStoppedServer(t *testing.T) {
 func boundsCalls(t *testing.T, s *entry.Store, run func(context.Context, *entry.Store) error) {
 	t.Helper()
 	const budget = 250 * time.Millisecond
-	ctx := entry.Insisting(t.Context(), budget)
+	ctx := command.Insisting(t.Context(), budget)
 	start := time.Now()
 	first, second := run(ctx, s), run(ctx, s)
 	if took := time.Since(start); took > budget+late || took < budget/2 {
@@ -79,7 +80,7 @@ func boundsCalls(t *testing.T, s *entry.Store, run func(context.Context, *entry.
 		t.Errorf("errors = %v, %v; want both", first, second)
 	}
 	start = time.Now()
-	if err := run(ctx, s); !errors.Is(err, entry.ErrBudget) {
+	if err := run(ctx, s); !errors.Is(err, command.ErrBudget) {
 		t.Errorf("with no budget left: %v, want ErrBudget", err)
 	}
 	if took := time.Since(start); took > late/2 {
@@ -90,7 +91,7 @@ func boundsCalls(t *testing.T, s *entry.Store, run func(context.Context, *entry.
 // TestBudgetCounts is about the time between commands, which is the caller's.
 func TestBudgetCounts(t *testing.T) {
 	p := at(t, server(t), nil)
-	ctx := entry.WithBudget(t.Context(), 200*time.Millisecond)
+	ctx := command.WithBudget(t.Context(), 200*time.Millisecond)
 	start := time.Now()
 	redistest.Eventually(t, 5*time.Second, func() bool { return time.Since(start) > 300*time.Millisecond }, "the budget's time")
 	for range 3 {
@@ -103,9 +104,9 @@ func TestBudgetCounts(t *testing.T) {
 // TestBudgetDerived is about contexts derived from one with a budget.
 func TestBudgetDerived(t *testing.T) {
 	p := at(t, server(t), nil)
-	ctx, cancel := context.WithCancel(entry.WithBudget(t.Context(), 0))
+	ctx, cancel := context.WithCancel(command.WithBudget(t.Context(), 0))
 	defer cancel()
-	if _, err := p.store.Get(ctx, p.key); !errors.Is(err, entry.ErrBudget) {
+	if _, err := p.store.Get(ctx, p.key); !errors.Is(err, command.ErrBudget) {
 		t.Errorf("under a context derived from a spent budget: %v, want ErrBudget", err)
 	}
 }
@@ -168,7 +169,7 @@ func TestBudgetUnreachable(t *testing.T) {
 			t.Cleanup(func() { c.Close() })
 			s := entry.NewStore(c, "channel", time.Minute)
 			const budget = 200 * time.Millisecond
-			ctx := entry.WithBudget(t.Context(), budget)
+			ctx := command.WithBudget(t.Context(), budget)
 			start := time.Now()
 			if _, err := s.Get(ctx, "k"); err == nil {
 				t.Error("no error")
@@ -191,7 +192,7 @@ func TestBudgetInPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := entry.NewStore(c, "channel", time.Minute)
-	ctx := entry.WithBudget(t.Context(), 100*time.Millisecond)
+	ctx := command.WithBudget(t.Context(), 100*time.Millisecond)
 	start := time.Now()
 	if _, err := store.Get(ctx, "k"); err == nil {
 		t.Error("no error without a connection")

@@ -13,13 +13,13 @@ var (
 
 // Scripts are the texts of all scripts by the name of their file.
 var Scripts = map[string]string{
-	"acquire": acquireScript.src, "extend": extendScript.src, "fail": failScript.src, "fill": fillScript.src,
-	"invalidate": invalidateScript.src, "markstale": markStaleScript.src, "release": releaseScript.src,
-	"seize": seizeScript.src, "timedget": timedGetScript.src,
+	"acquire": acquireScript.Src, "extend": extendScript.Src, "fail": failScript.Src, "fill": fillScript.Src,
+	"invalidate": invalidateScript.Src, "markstale": markStaleScript.Src, "release": releaseScript.Src,
+	"seize": seizeScript.Src, "timedget": timedGetScript.Src,
 }
 
 // AcquireSHA is the name under which the server knows ACQUIRE.
-var AcquireSHA = acquireScript.sha
+var AcquireSHA = acquireScript.SHA
 
 // Encode returns the wire form of a failure.
 func (f Failure) Encode() []byte { return f.encode() }

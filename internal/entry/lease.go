@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/getorprime/getorprime/internal/command"
 )
 
 // Stored says what became of a fill.
@@ -70,10 +72,10 @@ func (s *Store) ReleaseUnstored(ctx context.Context, key string, tok Token, d ti
 func (s *Store) Seize(ctx context.Context, key string, lease, keep time.Duration) (tok Token, err error) {
 	clock := s.clockOf(ctx, key)
 	err = s.persist(ctx, func() error {
-		_, err := s.leasing(ctx, seizeScript, key, func() []any {
+		_, err := seizeScript.Run(ctx, s.Sender, func() []any {
 			tok = s.Mint()
 			return []any{tok[:], lease.Milliseconds(), keep.Milliseconds(), stubOf(tok, 0)}
-		})
+		}, key)
 		return err
 	})
 	if err != nil {
@@ -130,7 +132,7 @@ func (s *Store) MarkStale(ctx context.Context, key string) (marked bool, err err
 
 // stamped runs a script whose reply is the server's time times 4 plus a small
 // number, which it returns.
-func (s *Store) stamped(ctx context.Context, sc script, key string, args ...any) (int, error) {
+func (s *Store) stamped(ctx context.Context, sc command.Script, key string, args ...any) (int, error) {
 	clock := s.clockOf(ctx, key)
 	sent := time.Now()
 	cmd, err := s.idempotent(ctx, sc, key, args...)

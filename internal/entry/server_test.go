@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getorprime/getorprime/internal/command"
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/redistest"
 )
@@ -21,7 +22,7 @@ func full(t *testing.T, b *backend) {
 	if err := b.client.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.client.Set(ctx, "more", "x", 0).Err(); !entry.IsFull(err) {
+	if err := b.client.Set(ctx, "more", "x", 0).Err(); !command.IsFull(err) {
 		t.Fatalf("a write to a full server: %v, want an OOM error", err)
 	}
 }
@@ -65,7 +66,7 @@ func TestRule09Full(t *testing.T) {
 			ear := p.listen()
 			full(t, b)
 			got, err := c.do(p)
-			if entry.IsFull(err) != c.full || !c.full && err != nil {
+			if command.IsFull(err) != c.full || !c.full && err != nil {
 				t.Fatalf("error = %v, want one of a full server: %v", err, c.full)
 			}
 			if !c.full && got != c.want {
@@ -89,7 +90,7 @@ func TestRule09Full(t *testing.T) {
 		p := at(t, b, nil)
 		p.knowTime()
 		full(t, b)
-		if _, err := p.try(t.Context(), cold); !entry.IsFull(err) {
+		if _, err := p.try(t.Context(), cold); !command.IsFull(err) {
 			t.Errorf("error = %v, want one of a full server", err)
 		}
 		p.wantAbsent()
@@ -130,7 +131,7 @@ func TestIsFull(t *testing.T) {
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
-			if got := entry.IsFull(c.err); got != c.want {
+			if got := command.IsFull(c.err); got != c.want {
 				t.Errorf("IsFull(%v) = %v, want %v", c.err, got, c.want)
 			}
 		})
@@ -140,11 +141,11 @@ func TestIsFull(t *testing.T) {
 func TestIsWrongType(t *testing.T) {
 	const text = "Operation against a key holding the wrong kind of value"
 	for _, s := range []string{"WRONGTYPE " + text, "ERR Error running script (call to f_5f2c): @user_script:32: @user_script: 32: -WRONGTYPE " + text} {
-		if !entry.IsWrongType(errors.New(s)) {
+		if !command.IsWrongType(errors.New(s)) {
 			t.Errorf("IsWrongType(%q) = false", s)
 		}
 	}
-	if entry.IsWrongType(nil) || entry.IsWrongType(errors.New("NOSCRIPT")) {
+	if command.IsWrongType(nil) || command.IsWrongType(errors.New("NOSCRIPT")) {
 		t.Error("IsWrongType is true of other errors")
 	}
 }

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/getorprime/getorprime/internal/command"
 )
 
 // Store reads and writes entries of one Redis. It is safe for concurrent use.
 type Store struct {
-	client  processor
+	*command.Sender
 	breaker breaker
 	user    redis.UniversalClient
 	budget  time.Duration
@@ -27,18 +28,16 @@ type Store struct {
 	// block nor use the store.
 	Changed func(open bool)
 
-	ends    *ends
-	clock   *Clock      // of the primary, unless user is a cluster
-	clocks  sync.Map    // node address -> *Clock, of a cluster's primaries
-	reached atomic.Bool // the server has answered once
+	clock  *Clock   // of the primary, unless user is a cluster
+	clocks sync.Map // node address -> *Clock, of a cluster's primaries
 }
 
 // NewStore returns a store on client. Wake-up messages go to channel. Commands
-// under a context without a budget (see [WithBudget]) get one of their own.
+// under a context without a budget (see [command.WithBudget]) get one of their own.
 func NewStore(client redis.UniversalClient, channel string, budget time.Duration) *Store {
 	s := &Store{
-		client: deadlined(client, budget), user: client, Changed: func(bool) {},
-		budget: budget, channel: channel, Mint: NewToken, clock: newClock(), ends: newEnds(),
+		Sender: command.NewSender(client, budget), user: client, Changed: func(bool) {},
+		budget: budget, channel: channel, Mint: NewToken, clock: newClock(),
 	}
 	s.breaker = newBreaker(func(open bool) { s.Changed(open) })
 	return s
@@ -81,7 +80,7 @@ func (s *Store) Get(ctx context.Context, key string) (Entry, error) {
 	var cmd *redis.StringCmd
 	err := s.persist(ctx, func() error {
 		cmd = redis.NewStringCmd(ctx, "get", key)
-		return s.send(ctx, onceString{cmd})
+		return s.Send(ctx, command.OnceString{StringCmd: cmd})
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return Entry{}, s.explain(ctx, key, clock, err)
@@ -118,7 +117,7 @@ func (s *Store) clockOf(ctx context.Context, key string) *Clock {
 	if !ok {
 		return s.clock
 	}
-	if !s.reached.Load() {
+	if !s.Reached() {
 		// To ask which primary it is would connect, without a bound.
 		return newClock()
 	}
@@ -146,14 +145,14 @@ func (s *Store) ForgetTime() {
 // explain turns a failed command's error into the one to report. Where the
 // primary may have changed, its clock is forgotten.
 func (s *Store) explain(ctx context.Context, key string, clock *Clock, err error) error {
-	if !IsWrongType(err) {
-		if mayMend(err) || errors.Is(err, ErrBudget) {
+	if !command.IsWrongType(err) {
+		if command.MayMend(err) && !errors.Is(err, ErrOpen) || errors.Is(err, command.ErrBudget) {
 			clock.Forget()
 		}
 		return err
 	}
 	cmd := redis.NewStatusCmd(ctx, "type", key)
-	if s.send(ctx, cmd) != nil {
+	if s.Send(ctx, cmd) != nil {
 		return err
 	}
 	return &WrongTypeError{Type: cmd.Val()}

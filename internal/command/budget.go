@@ -1,0 +1,61 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// ErrBudget says that a call has spent its whole Redis budget.
+var ErrBudget = errors.New("Redis budget spent")
+
+// A budget is a context that knows how much is left, in nanoseconds, of the time
+// that commands may take.
+type budget struct {
+	context.Context
+	left   atomic.Int64
+	insist bool // do not mind the circuit breaker
+}
+
+type budgetKey struct{}
+
+// Value is the parent's, and the budget itself.
+func (b *budget) Value(key any) any {
+	if key == (budgetKey{}) {
+		return b
+	}
+	return b.Context.Value(key)
+}
+
+// WithBudget returns a context under which all commands together may take d:
+// the time spent inside Redis commands counts, not the time between them.
+func WithBudget(ctx context.Context, d time.Duration) context.Context {
+	b := &budget{Context: ctx}
+	b.left.Store(int64(d))
+	return b
+}
+
+// Insisting returns a context like that of [WithBudget] under which commands are
+// sent even if the circuit breaker is open.
+func Insisting(ctx context.Context, d time.Duration) context.Context {
+	b := &budget{Context: ctx, insist: true}
+	b.left.Store(int64(d))
+	return b
+}
+
+// Detached returns a context that does not end with ctx and has what is left of
+// its budget, but at most d.
+func Detached(ctx context.Context, d time.Duration) context.Context {
+	if b, ok := ctx.Value(budgetKey{}).(*budget); ok {
+		d = min(d, time.Duration(b.left.Load()))
+	}
+	return WithBudget(context.WithoutCancel(ctx), d)
+}
+
+// Insists reports whether ctx is of [Insisting].
+func Insists(ctx context.Context) bool {
+	b, ok := ctx.Value(budgetKey{}).(*budget)
+	return ok && b.insist
+}
+

@@ -1,0 +1,66 @@
+package command
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Script is the text of a Lua script and its SHA-1.
+type Script struct{ Src, SHA string }
+
+// NewScript completes src with those definitions of lib that it names: each one
+// costs whenever the script runs. The definitions end at blank lines.
+func NewScript(lib, src string) Script {
+	for _, def := range slices.Backward(strings.Split(lib, "\n\n")) {
+		name := defined.FindStringSubmatch(def)[1]
+		if regexp.MustCompile(`\b` + name + `\b`).MatchString(src) {
+			src = def + "\n" + src
+		}
+	}
+	sum := sha1.Sum([]byte(src))
+	return Script{src, hex.EncodeToString(sum[:])}
+}
+
+// defined finds the name that a definition of a library defines.
+var defined = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
+
+// Run runs the script by its SHA-1, and by its text where the server does not
+// know it yet. Each delivery has arguments of its own: those that create a lease
+// bear a new token. After NOSCRIPT nothing was run, but a copy may be under way.
+func (sc Script) Run(ctx context.Context, s *Sender, args func() []any, keys ...string) (*redis.Cmd, error) {
+	cmd := redis.NewCmd(ctx, invoke("evalsha", sc.SHA, keys, args())...)
+	err := s.Send(ctx, Once{cmd})
+	if isNoScript(err) {
+		cmd = redis.NewCmd(ctx, invoke("eval", sc.Src, keys, args())...)
+		err = s.Send(ctx, Once{cmd})
+	}
+	return cmd, err
+}
+
+func invoke(how, what string, keys []string, args []any) []any {
+	full := append(make([]any, 0, 3+len(keys)+len(args)), how, what, len(keys))
+	for _, k := range keys {
+		full = append(full, k)
+	}
+	return append(full, args...)
+}
+
+// Once is a command that go-redis neither retries nor pipelines by itself:
+// the second delivery of a script that creates a lease could bring a dead lease
+// back, and all other retries have to fit the budget.
+type Once struct{ *redis.Cmd }
+
+// NoRetry tells go-redis to send the command at most once.
+func (Once) NoRetry() bool { return true }
+
+// OnceString is [Once] for a command that returns a string.
+type OnceString struct{ *redis.StringCmd }
+
+// NoRetry tells go-redis to send the command at most once.
+func (OnceString) NoRetry() bool { return true }
