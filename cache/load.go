@@ -33,20 +33,39 @@ type loaded struct {
 // here waits any more.
 func (p *priming) granted(ctx context.Context, got entry.Acquired, sent time.Time) *answer {
 	p.emit(ctx, LeaseGranted, p.key, 0, nil)
-	return p.run(ctx, p.replaced(&got.Entry), lease.Grant{
-		TTL: p.request.Lease, Since: sent,
-		Extend: func(ctx context.Context) (bool, error) {
-			held, waited, err := p.cache.store.Extend(ctx, p.key, got.Token, p.request.Lease, p.request.Keep)
-			if waited {
-				p.flight.Pin()
-			}
-			return held, err
-		},
-		Lost: func(error) { p.emit(ctx, LeaseLost, p.key, 0, nil) },
-	}, func(l *loaded) *answer {
+	g := lease.Grant{Holder: &keeping{p, got.Token}, TTL: p.request.Lease, Since: sent}
+	return p.run(ctx, p.replaced(&got.Entry), g, func(l *loaded) *answer {
 		return p.finish(context.WithoutCancel(ctx), &got, l)
 	})
 }
+
+// keeping is how the lease of a load is kept.
+type keeping struct {
+	*priming
+	token entry.Token
+}
+
+// Extend moves the lease's end.
+func (k *keeping) Extend(ctx context.Context) (held bool, err error) {
+	held, waited, err := k.cache.store.Extend(ctx, k.key, k.token, k.request.Lease, k.request.Keep)
+	if waited {
+		k.flight.Pin()
+	}
+	return held, err
+}
+
+// Lost tells that the load will not be stored.
+func (k *keeping) Lost(error) { k.emit(k.flight.Context(), LeaseLost, k.key, 0, nil) }
+
+// Over ends a load that takes too long.
+func (k *keeping) Over() { k.flight.Cancel(ErrLoadTimeout) }
+
+// waiting is how the lease is kept before the load: the keeping that follows tells
+// of its loss.
+type waiting struct{ lease.Holder }
+
+// Lost tells nobody.
+func (waiting) Lost(error) {}
 
 // replaced returns the value that e holds, or nil.
 func (p *priming) replaced(e *entry.Entry) *entry.Entry {
@@ -59,7 +78,7 @@ func (p *priming) replaced(e *entry.Entry) *entry.Entry {
 // loadUnstored loads without a lease and stores nothing. Its failure cools down
 // in this process alone.
 func (p *priming) loadUnstored(ctx context.Context) *answer {
-	none := lease.Grant{TTL: p.policy.LoadTimeout, Since: time.Now()}
+	none := lease.Grant{Holder: &keeping{priming: p}, Since: time.Now()}
 	return p.run(ctx, nil, none, func(l *loaded) *answer {
 		if l.err != nil && !l.canceled {
 			n := p.cache.cools.failures(p.key) + 1
@@ -95,7 +114,6 @@ func (p *priming) run(ctx context.Context, old *entry.Entry, g lease.Grant, fini
 		began:   p.cache.tick(), start: time.Now(),
 	}
 	g.MaxHold = a.start.Sub(g.Since) + p.policy.LoadTimeout
-	g.Over = func() { p.flight.Cancel(ErrLoadTimeout) }
 	a.held = p.cache.keeper.Keep(g)
 	return a.run()
 }
@@ -130,7 +148,7 @@ func (p *priming) queue(ctx context.Context, gate *semaphore.Weighted, g lease.G
 	if p.behind {
 		return ErrOverloaded
 	}
-	g.Lost = nil // the keeping that follows tells
+	g.Holder = waiting{g.Holder}
 	defer p.cache.keeper.Keep(g).Stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.policy.LoadTimeout, ErrOverloaded)
 	defer cancel()

@@ -50,12 +50,20 @@ func Detached(ctx context.Context, d time.Duration) context.Context {
 	if b, ok := ctx.Value(budgetKey{}).(*budget); ok {
 		d = min(d, time.Duration(b.left.Load()))
 	}
-	return WithBudget(context.WithoutCancel(ctx), d)
+	b := &detached{budget{Context: ctx}}
+	b.left.Store(int64(d))
+	return b
 }
+
+// detached is a budget that does not end with its parent.
+type detached struct{ budget }
+
+func (*detached) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*detached) Done() <-chan struct{}       { return nil }
+func (*detached) Err() error                  { return nil }
 
 // Insists reports whether ctx is of [Insisting].
 func Insists(ctx context.Context) bool {
 	b, ok := ctx.Value(budgetKey{}).(*budget)
 	return ok && b.insist
 }
-

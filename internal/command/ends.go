@@ -63,4 +63,3 @@ func (e *ends) after(at time.Time) context.Context {
 	}
 	return ctx
 }
-

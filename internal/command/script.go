@@ -11,8 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Script is the text of a Lua script and its SHA-1.
-type Script struct{ Src, SHA string }
+// Script is a Lua script.
+type Script struct {
+	Src string // its text
+	SHA string // its SHA-1, under which the server knows it
+	sha any    // the same as an argument
+}
 
 // NewScript completes src with those definitions of lib that it names: each one
 // costs whenever the script runs. The definitions end at blank lines.
@@ -24,17 +28,30 @@ func NewScript(lib, src string) Script {
 		}
 	}
 	sum := sha1.Sum([]byte(src))
-	return Script{src, hex.EncodeToString(sum[:])}
+	sha := hex.EncodeToString(sum[:])
+	return Script{src, sha, sha}
 }
 
 // defined finds the name that a definition of a library defines.
 var defined = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
 
 // Run runs the script by its SHA-1, and by its text where the server does not
-// know it yet. Each delivery has arguments of its own: those that create a lease
-// bear a new token. After NOSCRIPT nothing was run, but a copy may be under way.
-func (sc Script) Run(ctx context.Context, s *Sender, args func() []any, keys ...string) (*redis.Cmd, error) {
-	cmd := redis.NewCmd(ctx, invoke("evalsha", sc.SHA, keys, args())...)
+// know it yet.
+func (sc Script) Run(ctx context.Context, s *Sender, keys []any, args ...any) (*redis.Cmd, error) {
+	cmd := redis.NewCmd(ctx, invoke("evalsha", sc.sha, keys, args)...)
+	err := s.Send(ctx, Once{cmd})
+	if isNoScript(err) {
+		cmd = redis.NewCmd(ctx, invoke("eval", sc.Src, keys, args)...)
+		err = s.Send(ctx, Once{cmd})
+	}
+	return cmd, err
+}
+
+// RunFresh is Run for a script that creates a lease: each delivery has arguments
+// of its own, with a token of its own. After NOSCRIPT nothing was run, but a copy
+// may still be under way.
+func (sc Script) RunFresh(ctx context.Context, s *Sender, keys []any, args func() []any) (*redis.Cmd, error) {
+	cmd := redis.NewCmd(ctx, invoke("evalsha", sc.sha, keys, args())...)
 	err := s.Send(ctx, Once{cmd})
 	if isNoScript(err) {
 		cmd = redis.NewCmd(ctx, invoke("eval", sc.Src, keys, args())...)
@@ -43,12 +60,9 @@ func (sc Script) Run(ctx context.Context, s *Sender, args func() []any, keys ...
 	return cmd, err
 }
 
-func invoke(how, what string, keys []string, args []any) []any {
+func invoke(how string, what any, keys []any, args []any) []any {
 	full := append(make([]any, 0, 3+len(keys)+len(args)), how, what, len(keys))
-	for _, k := range keys {
-		full = append(full, k)
-	}
-	return append(full, args...)
+	return append(append(full, keys...), args...)
 }
 
 // Once is a command that go-redis neither retries nor pipelines by itself:

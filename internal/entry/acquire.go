@@ -103,7 +103,7 @@ func (s *Store) Acquire(ctx context.Context, key string, r *Request) (got Acquir
 func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r *Request) (Acquired, error) {
 	sent := time.Now()
 	var tok Token
-	cmd, err := acquireScript.Run(ctx, s.Sender, func() []any {
+	cmd, err := acquireScript.RunFresh(ctx, s.Sender, []any{key}, func() []any {
 		mine := concat(r.Mine)
 		tok = s.Mint()
 		r.Mine = append(r.Mine, tok)
@@ -111,7 +111,7 @@ func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r *Reques
 			tok[:], r.Lease.Milliseconds(), r.Keep.Milliseconds(), stubOf(tok, 0), int(r.Force),
 			concat(r.Seen), mine, awaited(r.Await), digit(r.NoWait), digit(r.Old),
 		}
-	}, key)
+	})
 	if err != nil {
 		return Acquired{}, err
 	}

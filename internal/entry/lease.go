@@ -72,10 +72,10 @@ func (s *Store) ReleaseUnstored(ctx context.Context, key string, tok Token, d ti
 func (s *Store) Seize(ctx context.Context, key string, lease, keep time.Duration) (tok Token, err error) {
 	clock := s.clockOf(ctx, key)
 	err = s.persist(ctx, func() error {
-		_, err := seizeScript.Run(ctx, s.Sender, func() []any {
+		_, err := seizeScript.RunFresh(ctx, s.Sender, []any{key}, func() []any {
 			tok = s.Mint()
 			return []any{tok[:], lease.Milliseconds(), keep.Milliseconds(), stubOf(tok, 0)}
-		}, key)
+		})
 		return err
 	})
 	if err != nil {

@@ -53,9 +53,8 @@ var (
 
 // idempotent runs a script that may be sent again after a lost reply.
 func (s *Store) idempotent(ctx context.Context, sc command.Script, key string, args ...any) (cmd *redis.Cmd, err error) {
-	same := func() []any { return args }
 	err = s.persist(ctx, func() (err error) {
-		cmd, err = sc.Run(ctx, s.Sender, same, key)
+		cmd, err = sc.Run(ctx, s.Sender, []any{key}, args...)
 		return err
 	})
 	return cmd, err

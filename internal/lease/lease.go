@@ -10,7 +10,7 @@
 //  2. A due lease is extended in a goroutine of its own, so that one slow
 //     connection delays no other lease. An error is tried again soon; "not
 //     yours" is final.
-//  3. The holder hears of the loss once, through Grant.Lost: when the backend
+//  3. The holder hears of the loss once, through [Holder].Lost: when the backend
 //     says so, or when Grant.Validity passes without a renewal, which is before
 //     the server can let the lease lapse.
 //  4. [Held.Stop] ends the keeping. A renewal still under way then finds its
@@ -28,25 +28,31 @@ import (
 // renewed in time.
 var ErrLost = errors.New("lease lost")
 
+// Holder is who holds a lease. The keeper calls each method in a goroutine of its
+// own.
+type Holder interface {
+	// Extend moves the lease's end to TTL from now. It is bounded by ctx.
+	Extend(ctx context.Context) (held bool, err error)
+	// Lost is called once if the lease is lost while it is kept.
+	Lost(cause error)
+	// Over is called once when MaxHold has passed.
+	Over()
+}
+
 // Grant is a lease as it was given.
 type Grant struct {
-	// TTL is how long the lease lasts without a renewal.
+	Holder
+	// TTL is how long the lease lasts without a renewal. 0: there is no lease, and
+	// only MaxHold is minded.
 	TTL time.Duration
 	// Since is the instant before the request for the lease was sent.
 	Since time.Time
 	// MaxHold ends the renewing that long after Since. 0: never.
 	MaxHold time.Duration
-	// Over, if set, is called once when MaxHold has passed.
-	Over func()
 	// Validity is how long after Since, or after the last successful renewal was
 	// sent, the holder may still act. 0: the backend refuses a late holder, so
 	// time alone loses nothing.
 	Validity time.Duration
-	// Extend moves the lease's end to TTL from now. It must be bounded by ctx.
-	// Nil: there is no lease, and only MaxHold is minded.
-	Extend func(ctx context.Context) (held bool, err error)
-	// Lost, if set, is called once if the lease is lost while it is kept.
-	Lost func(cause error)
 }
 
 // Keeper keeps leases. The zero value is ready; it must not be copied.
@@ -75,25 +81,57 @@ type Held struct {
 
 // Keep renews a lease until it is stopped or lost.
 func (k *Keeper) Keep(g Grant) *Held {
-	h := &Held{Grant: g, keeper: k, renewed: g.Since, due: g.Since.Add(g.TTL / 3)}
+	h := new(Held)
+	k.KeepIn(h, g)
+	return h
+}
+
+// KeepIn is Keep in memory of the caller's.
+func (k *Keeper) KeepIn(h *Held, g Grant) {
+	*h = Held{Grant: g, keeper: k, renewed: g.Since}
+	h.due = g.Since.Add(h.interval())
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		return h
+		return
 	}
 	if k.held == nil {
 		k.held = make(map[*Held]struct{})
 	}
 	k.held[h] = struct{}{}
 	k.scheduleLocked(h.nextLocked())
-	return h
 }
 
-// Stop ends the renewing. It may be called more than once.
-func (h *Held) Stop() {
+// Stop ends the renewing and reports whether the lease had ended before. It may
+// be called more than once.
+func (h *Held) Stop() (ended bool) {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
+	ended = h.endedLocked()
 	delete(h.keeper.held, h)
+	return ended
+}
+
+// Ended reports whether the lease is lost or MaxHold has passed, by the clock of
+// this moment: the goroutine that tells the holder may be late.
+func (h *Held) Ended() bool {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	return h.endedLocked()
+}
+
+// Lose ends the lease: the holder has found out by itself that it is lost.
+func (h *Held) Lose() {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	if _, kept := h.keeper.held[h]; kept && !h.lost {
+		h.keeper.loseLocked(h)
+	}
+}
+
+func (h *Held) endedLocked() bool {
+	now := time.Now()
+	return h.lost || h.over || h.expiredLocked(now) || h.MaxHold > 0 && now.Sub(h.Since) >= h.MaxHold
 }
 
 // Len returns how many leases are being kept.
@@ -188,15 +226,13 @@ func (k *Keeper) endLocked(h *Held, now time.Time) {
 		return
 	}
 	h.over = true
-	if h.Over != nil {
-		k.wg.Go(h.Over)
-	}
+	k.wg.Go(h.Over)
 }
 
 // renewLocked starts a renewal unless one is under way or the holding has
 // lasted long enough.
 func (k *Keeper) renewLocked(h *Held, now time.Time) {
-	h.due = now.Add(h.TTL / 3)
+	h.due = now.Add(h.interval())
 	if h.renewing || h.over || !h.leasedLocked() {
 		return
 	}
@@ -230,20 +266,28 @@ func (h *Held) renew(sent time.Time) {
 // loseLocked stops renewing h and tells its holder. MaxHold is still minded.
 func (k *Keeper) loseLocked(h *Held) {
 	h.lost = true
-	if h.Over == nil {
+	if h.MaxHold <= 0 {
 		delete(k.held, h)
 	}
-	if h.Lost != nil {
-		k.wg.Go(func() { h.Lost(ErrLost) })
+	k.wg.Go(func() { h.Lost(ErrLost) })
+}
+
+// interval is how often the lease is looked after.
+func (h *Held) interval() time.Duration {
+	if h.TTL == 0 {
+		return time.Hour
 	}
+	return h.TTL / 3
 }
 
 // leasedLocked reports whether there is a lease to renew.
-func (h *Held) leasedLocked() bool { return h.Extend != nil && !h.lost }
+func (h *Held) leasedLocked() bool { return h.TTL > 0 && !h.lost }
 
-// expiredLocked reports whether the holder may no longer act.
+// expiredLocked reports whether the holder may no longer act. The monotonic clock
+// stands still while the machine sleeps, so the wall clock is asked too.
 func (h *Held) expiredLocked(now time.Time) bool {
-	return h.Validity > 0 && !h.lost && now.Sub(h.renewed) >= h.Validity
+	return h.Validity > 0 && !h.lost &&
+		(now.Sub(h.renewed) >= h.Validity || now.Round(0).Sub(h.renewed.Round(0)) >= h.Validity)
 }
 
 // nextLocked is when h needs attention again.

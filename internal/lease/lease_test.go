@@ -26,8 +26,19 @@ type backend struct {
 func newBackend() *backend { return &backend{start: time.Now()} }
 
 func (b *backend) grant(ttl time.Duration) lease.Grant {
-	return lease.Grant{TTL: ttl, Since: time.Now(), Extend: b.extend, Lost: b.lose}
+	return lease.Grant{TTL: ttl, Since: time.Now(), Holder: &holder{extend: b.extend, lost: b.lose, over: func() {}}}
 }
+
+// holder is a holder made of functions.
+type holder struct {
+	extend func(context.Context) (bool, error)
+	lost   func(error)
+	over   func()
+}
+
+func (h *holder) Extend(ctx context.Context) (bool, error) { return h.extend(ctx) }
+func (h *holder) Lost(cause error)                         { h.lost(cause) }
+func (h *holder) Over()                                    { h.over() }
 
 func (b *backend) extend(ctx context.Context) (bool, error) {
 	b.mu.Lock()
@@ -242,10 +253,10 @@ func TestOverIsToldOnce(t *testing.T) {
 				g := b.grant(tt.ttl)
 				g.MaxHold = tt.maxHold
 				if !tt.leased {
-					g.Extend = nil
+					g.TTL = 0
 				}
 				var over []time.Duration
-				g.Over = func() { over = append(over, time.Since(b.start)) }
+				g.Holder.(*holder).over = func() { over = append(over, time.Since(b.start)) }
 				held := k.Keep(g)
 				time.Sleep(time.Minute)
 				synctest.Wait()
@@ -280,7 +291,7 @@ func TestOverAfterALoss(t *testing.T) {
 				g := b.grant(ttl)
 				g.Validity, g.MaxHold = tt.validity, 10*time.Second
 				var over []time.Duration
-				g.Over = func() { over = append(over, time.Since(b.start)) }
+				g.Holder.(*holder).over = func() { over = append(over, time.Since(b.start)) }
 				held := k.Keep(g)
 				time.Sleep(5 * time.Second)
 				renewals := len(b.renewals())
@@ -305,7 +316,7 @@ func TestStopBeforeOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *lease.Keeper, b *backend) {
 		g := b.grant(ttl)
 		g.MaxHold = time.Second
-		g.Over = func() { t.Error("Over was called though the holder had let go") }
+		g.Holder.(*holder).over = func() { t.Error("Over was called though the holder had let go") }
 		held := k.Keep(g)
 		time.Sleep(999 * time.Millisecond)
 		held.Stop()
@@ -331,7 +342,7 @@ func TestARenewalIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *lease.Keeper, b *backend) {
 		var bound time.Duration
 		g := b.grant(ttl)
-		g.Extend = func(ctx context.Context) (bool, error) {
+		g.Holder.(*holder).extend = func(ctx context.Context) (bool, error) {
 			at, _ := ctx.Deadline()
 			bound = time.Until(at)
 			return true, nil
@@ -404,7 +415,7 @@ func TestManyAtOnce(t *testing.T) {
 			for range 2000 {
 				held := k.Keep(lease.Grant{
 					TTL: time.Microsecond, Since: time.Now(), Validity: time.Millisecond,
-					Extend: func(context.Context) (bool, error) { return true, nil }, Lost: func(error) {},
+					Holder: &holder{func(context.Context) (bool, error) { return true, nil }, func(error) {}, func() {}},
 				})
 				held.Stop()
 			}

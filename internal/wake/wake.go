@@ -88,6 +88,20 @@ func Until(
 	}
 }
 
+// Wait sleeps once as [Until] does between two questions: for a message, the poll
+// that b says, or the end of ctx, which is the only error. A message that came
+// since the watch began or the last sleep is not lost: then it returns at once.
+func (w *Watch) Wait(ctx context.Context, b *Backoff, left time.Duration) (Woken, error) {
+	var a alarm
+	defer a.stop()
+	b.Live = w.bus.Live()
+	woken := w.sleep(ctx, a.after(b.Next(left)))
+	if ctx.Err() != nil {
+		return woken, ended(ctx)
+	}
+	return woken, nil
+}
+
 // forget drops a signal that came before the question about to be asked: its answer
 // covers whatever the signal was about.
 func (w *Watch) forget() {

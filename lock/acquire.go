@@ -1,0 +1,267 @@
+package lock
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/getorprime/getorprime/internal/command"
+)
+
+// Acquire gets the lock of that name, and waits while others hold it: until
+// opts.Wait is over or ctx ends. Callers of one process get it in the order in
+// which they came, processes in about the order in which they began to wait.
+//
+// The lease's context is derived from ctx: bound the waiting with opts.Wait rather
+// than with a deadline of ctx, which would end the lease as well.
+//
+// The error is [ErrNotAcquired] if others held it, and ctx.Err() too if ctx ended
+// the waiting; [ErrUnavailable] if Redis failed; [ErrClosed]; or it names every
+// option that is wrong.
+func (l *Locker) Acquire(ctx context.Context, name string, opts *AcquireOptions) (*Lease, error) {
+	h, err := l.prepare(name, opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, h)
+}
+
+// TryAcquire gets the lock of that name if it is free, and else returns
+// [ErrNotAcquired] at once. opts.Wait is not used. Other errors are those of
+// [Locker.Acquire].
+func (l *Locker) TryAcquire(ctx context.Context, name string, opts *AcquireOptions) (*Lease, error) {
+	h, err := l.prepare(name, opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.tryAcquire(ctx, h)
+}
+
+func (l *Locker) acquire(ctx context.Context, h *Lease) (*Lease, error) {
+	got, err := l.tryAcquire(ctx, h)
+	if errors.Is(err, errHeld) {
+		return l.wait(ctx, h)
+	}
+	return got, err
+}
+
+// tryAcquire asks once, unless others in this process ask or wait already.
+func (l *Locker) tryAcquire(ctx context.Context, h *Lease) (*Lease, error) {
+	if !l.approach(h) {
+		return nil, errHeld
+	}
+	got, err := l.ask(ctx, h, -1, -1)
+	l.stepBack(h)
+	switch {
+	case err != nil:
+		return nil, h.failed(ctx, err)
+	case !got:
+		return nil, errHeld
+	}
+	return l.granted(ctx, h)
+}
+
+// errHeld is ErrNotAcquired as a first attempt comes to it.
+var errHeld = fmt.Errorf("%w: held by others", ErrNotAcquired)
+
+// approach reports whether the caller may ask for the lock at once: nobody in
+// this process waits for it, nor, if it has one place, asks for it just now. It is
+// followed by stepBack.
+func (l *Locker) approach(h *Lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lines[h.key] != nil {
+		return false
+	}
+	if h.Holders == 1 {
+		if _, asking := l.asking[h.key]; asking {
+			return false
+		}
+		l.asking[h.key] = struct{}{}
+	}
+	return true
+}
+
+func (l *Locker) stepBack(h *Lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.Holders == 1 {
+		delete(l.asking, h.key)
+	}
+}
+
+// prepare makes a lease that is yet to be acquired.
+func (l *Locker) prepare(name string, opts *AcquireOptions) (*Lease, error) {
+	waiters := l.opts.Namespace + "lock:{" + name + "}" + waitersSuffix
+	h := &Lease{
+		locker: l, AcquireOptions: opts.withDefaults(&l.opts), name: name,
+		key: waiters[:len(waiters)-len(waitersSuffix)],
+	}
+	h.keys = [...]any{h.key, waiters}
+	if err := errors.Join(checkName(name), h.validate()); err != nil {
+		return nil, err
+	}
+	if l.stop.Err() != nil {
+		return nil, ErrClosed
+	}
+	return h, nil
+}
+
+// failed says why the lock could not be asked for.
+func (h *Lease) failed(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, ErrAlreadyRan):
+		return err
+	case ctx.Err() != nil:
+		return errors.Join(ErrNotAcquired, ctx.Err())
+	case command.IsWrongType(err):
+		return fmt.Errorf("lock: %q is in use with another number of Holders, or its key %q holds something else: %w", h.name, h.key, err)
+	}
+	return unavailable("acquiring", h.name, err)
+}
+
+// ask asks for the lock, in as many deliveries as it takes to learn the answer.
+// Each delivery bears a token of its own and is sent once: a copy that came late
+// could take the lock after its holder had released it. After a lost reply the
+// next delivery names the earlier tokens, so that a lock got without knowing is
+// recognised.
+//
+// age is how long the caller has waited, in milliseconds, if its process is to be
+// noted as waiting; next the same for the one who waits behind it; or -1.
+func (l *Locker) ask(ctx context.Context, h *Lease, age, next int64) (got bool, err error) {
+	start := time.Now()
+	if age < 0 && next < 0 && h.plain() {
+		if got, err = l.claim(ctx, h); !command.MayMend(err) {
+			return got, err
+		}
+	}
+	ctx = command.WithBudget(ctx, l.opts.RedisBudget-time.Since(start))
+	err = command.Retry(ctx, func() (err error) {
+		got, err = l.request(ctx, h, age, next)
+		return err
+	})
+	if err != nil {
+		l.abandon(ctx, h)
+	}
+	return got, err
+}
+
+// plain reports whether SET NX will do.
+func (h *Lease) plain() bool {
+	return h.Holders == 1 && !h.Fenced && h.marker == "" && len(h.earlier) == 0
+}
+
+// stamp makes the value of the next delivery: the kind, a token of 128 random
+// bits, and what operators are told.
+func (h *Lease) stamp() any {
+	tok := newToken()
+	var room [128]byte
+	b := hex.AppendEncode(append(room[:0], kindHeld), tok[:])
+	h.value = string(append(append(b, ' '), h.Info...))
+	h.sent = time.Now()
+	return h.value
+}
+
+// lifetime is the TTL as an argument. The usual one is boxed once.
+func (h *Lease) lifetime() any {
+	if h.TTL == h.locker.opts.TTL {
+		return h.locker.lifetime
+	}
+	return h.TTL.Milliseconds()
+}
+
+// claim is the uncontended case: SET NX.
+func (l *Locker) claim(ctx context.Context, h *Lease) (got bool, err error) {
+	cmd := redis.NewCmd(ctx, "set", h.keys[0], h.stamp(), "px", h.lifetime(), "nx")
+	switch err := l.sender.Send(ctx, command.Once{Cmd: cmd}); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, redis.Nil):
+		return false, nil
+	default:
+		h.earlier = append(h.earlier, h.value)
+		return false, err
+	}
+}
+
+// request is any other case: several places, a fence, a marker, a queue.
+func (l *Locker) request(ctx context.Context, h *Lease, age, next int64) (got bool, err error) {
+	keys := append(h.keys[:len(h.keys):len(h.keys)], h.key+fenceSuffix)
+	if h.marker != "" {
+		keys = append(keys, h.marker)
+	}
+	cmd, err := acquireScript.RunFresh(ctx, l.sender, keys, func() []any {
+		args := []any{h.stamp(), h.Holders, h.lifetime(), l.process, age, next, digit(h.Fenced)}
+		args = append(args, h.earlier...)
+		h.earlier = append(h.earlier, h.value)
+		return args
+	})
+	if err != nil {
+		return false, err
+	}
+	n, err := cmd.Int64Slice()
+	if err != nil || len(n) != 3 {
+		return false, fmt.Errorf("unexpected reply to acquire.lua: %v: %w", cmd, err)
+	}
+	h.earlier = h.earlier[:len(h.earlier)-1] // those before may still arrive
+	switch n[0] {
+	case 1:
+		h.more = n[1] > 0
+		h.fence.Store(n[2])
+		return true, nil
+	case 2:
+		return false, ErrAlreadyRan
+	}
+	h.left = time.Duration(n[1]) * time.Millisecond
+	return false, nil
+}
+
+func digit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// abandon releases what may have been got in replies that were lost, as far as
+// the budget allows: it lapses by itself.
+func (l *Locker) abandon(ctx context.Context, h *Lease) {
+	ctx = command.Detached(ctx, l.opts.RedisBudget/4)
+	for _, v := range h.earlier {
+		if _, err := l.release(ctx, h, v, remains{}); err != nil {
+			return
+		}
+	}
+}
+
+// granted begins a lease, unless the reply came too late.
+func (l *Locker) granted(ctx context.Context, h *Lease) (*Lease, error) {
+	h.begin(ctx)
+	switch late := h.held.Ended(); {
+	case ctx.Err() != nil:
+		_ = h.Release(ctx)
+		return nil, errors.Join(ErrNotAcquired, ctx.Err())
+	case late:
+		took := time.Since(h.sent)
+		_ = h.Release(ctx)
+		return nil, unavailable("acquiring", h.name, fmt.Errorf("the answer took %v, the TTL is %v", took, h.TTL))
+	case !l.keep(h):
+		_ = h.Release(ctx)
+		return nil, ErrClosed
+	}
+	return h, nil
+}
+
+// keep takes a lease into the books, unless the locker was closed.
+func (l *Locker) keep(h *Lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.held[h] = struct{}{}
+	}
+	return !l.closed
+}
