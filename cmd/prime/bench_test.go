@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,7 +32,7 @@ func normal(report string) string {
 }
 
 func TestBenchGolden(t *testing.T) {
-	status, stdout, stderr := prime(t.Context(), "bench", "--processes", "2", "--callers", "3", "--load", "250ms")
+	status, stdout, stderr := prime(t.Context(), "bench", "--scenario", "cold", "--processes", "2", "--callers", "3", "--load", "250ms")
 	if status != exitOK {
 		t.Fatalf("status %d, want 0:\n%s%s", status, stdout, stderr)
 	}
@@ -39,7 +41,7 @@ func TestBenchGolden(t *testing.T) {
 }
 
 func TestBenchJSON(t *testing.T) {
-	status, stdout, stderr := prime(t.Context(), "bench", "--json", "--processes", "2", "--callers", "2", "--load", "50ms", "--strategy", "getorprime", "--strategy", "none")
+	status, stdout, stderr := prime(t.Context(), "bench", "--scenario", "cold", "--json", "--processes", "2", "--callers", "2", "--load", "50ms", "--strategy", "getorprime", "--strategy", "none")
 	if status != exitOK {
 		t.Fatalf("status %d, want 0:\n%s", status, stderr)
 	}
@@ -51,7 +53,7 @@ func TestBenchJSON(t *testing.T) {
 	if lines.More() || len(got) != 1 || len(got["rows"]) != 2 {
 		t.Fatalf("want one object with two rows and nothing else, got %s", stdout)
 	}
-	want := strings.Fields("broken callers errors loads max_ms p50_ms p99_ms processes redis_commands scenario strategy wake_ms")
+	want := strings.Fields("blocked broken callers calls errors loads max_ms p50_ms p90_ms p999_ms p99_ms processes redis_commands scenario series strategy verdict wake_ms")
 	for i, strategy := range []string{"getorprime", "none"} {
 		row := got["rows"][i]
 		if keys := slices.Sorted(maps.Keys(row)); !slices.Equal(keys, want) {
@@ -63,10 +65,38 @@ func TestBenchJSON(t *testing.T) {
 	}
 }
 
+func TestBenchWritesAPage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.html")
+	status, stdout, stderr := prime(t.Context(), "bench", "--scenario", "hot-key", "--duration", "200ms", "--strategy", "getorprime", "--processes", "1", "--callers", "2", "--report", file)
+	if status != exitOK || !strings.Contains(stdout, "hot-key") {
+		t.Fatalf("status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"hot-key", "getorprime", "prime bench --scenario hot-key --strategy getorprime --processes 1 --callers 2 --duration 200ms --report report.html"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	status, _, stderr = prime(t.Context(), "bench", "--scenario", "hot-key", "--duration", "100ms", "--strategy", "none", "--report", t.TempDir())
+	if status != exitFailure || !strings.Contains(stderr, "directory") {
+		t.Errorf("a report that is a directory: status %d, stderr %q", status, stderr)
+	}
+}
+
+func TestBenchList(t *testing.T) {
+	status, stdout, _ := prime(t.Context(), "bench", "--list")
+	if status != exitOK || !strings.Contains(stdout, "leader-paused") || !strings.Contains(stdout, "lock-only") {
+		t.Errorf("status %d, %q", status, stdout)
+	}
+}
+
 func TestBenchWithoutServer(t *testing.T) {
 	server := redistest.Start(t)
 	server.Kill()
-	status, stdout, stderr := prime(t.Context(), "bench", "--redis", server.URL())
+	status, stdout, stderr := prime(t.Context(), "bench", "--scenario", "cold", "--redis", server.URL())
 	if status != exitFailure || stdout != "" || !strings.Contains(stderr, server.Addr()) {
 		t.Errorf("status %d, stdout %q, stderr %q; want 1, nothing, and the address", status, stdout, stderr)
 	}
@@ -82,7 +112,7 @@ func TestBenchFailsWhenOursBreaksAPromise(t *testing.T) {
 	}
 	ended := make(chan result, 1)
 	go func() {
-		status, stdout, stderr := prime(t.Context(), "bench", "--redis", server.URL(), "--strategy", "getorprime", "--processes", "3", "--callers", "2", "--load", "1s")
+		status, stdout, stderr := prime(t.Context(), "bench", "--scenario", "cold", "--redis", server.URL(), "--strategy", "getorprime", "--processes", "3", "--callers", "2", "--load", "1s")
 		ended <- result{status, stdout, stderr}
 	}()
 	redistest.Eventually(t, 20*time.Second, func() bool {

@@ -29,7 +29,7 @@ func (p *progress) show(news bench.Progress) {
 	case p.tty:
 		p.draw(news)
 	case news.Row != nil:
-		fmt.Fprintf(p.w, "%d/%d %s: loads %d, errors %d, max %.1f ms\n", news.Done, news.Total, news.Strategy, news.Row.Loads, news.Row.Errors, news.Row.MaxMS)
+		fmt.Fprintf(p.w, "%d/%d %s, %s: loads %d, errors %d, max %.1f ms\n", news.Done, news.Total, news.Scenario, news.Strategy, news.Row.Loads, news.Row.Errors, news.Row.MaxMS)
 	}
 }
 
@@ -41,7 +41,7 @@ func (p *progress) draw(news bench.Progress) {
 			progressbar.OptionSetPredictTime(false), progressbar.OptionShowCount())
 	}
 	if news.Row == nil {
-		p.bar.Describe(fmt.Sprintf("%-13s %-22s", news.Strategy, news.Stage))
+		p.bar.Describe(fmt.Sprintf("%-17s %-24s", news.Strategy, news.Stage))
 	}
 	_ = p.bar.Set(news.Done)
 }

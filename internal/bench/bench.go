@@ -1,22 +1,17 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 )
 
-// Run runs the scenario with each strategy as often as o says, in an order that moves on by one each time, so that no strategy always
-// follows the same one. On every return the workers are gone and the bench's keys deleted. It returns the problems of o as
-// [*OptionError]s, the cause of ctx if that ended first, or what kept it from running; a broken promise is no error.
-func Run(ctx context.Context, o *Options) (*Report, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	scenario, err := findScenario(o.Scenario)
-	if err != nil {
-		return nil, err
-	}
+// runScenario runs one scenario.
+func runScenario(ctx context.Context, o *Options) (*Section, error) {
+	scenario := mustFind(o.Scenario)
+	o = o.withDefaults(scenario)
 	kinds, err := o.strategies()
 	if err != nil {
 		return nil, err
@@ -29,13 +24,13 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 	if err := errors.Join(b.runAll(ctx), srv.close(ctx)); err != nil {
 		return nil, err
 	}
-	return b.report(), nil
+	return b.section(), nil
 }
 
-// bench is a bench under way.
+// bench is a scenario under way.
 type bench struct {
 	options  *Options
-	scenario Scenario
+	scenario *Scenario
 	kinds    []kind
 	server   *server
 	outcomes [][]*Outcome // by kind, then run
@@ -55,20 +50,19 @@ func (b *bench) runAll(ctx context.Context) error {
 }
 
 // runOne runs the strategy n once, in processes and under keys of its own.
-func (b *bench) runOne(ctx context.Context, n, run int) (err error) {
+func (b *bench) runOne(ctx context.Context, n, run int) error {
 	k := b.kinds[n]
 	b.say(Progress{Strategy: k.name, Stage: "starting " + count(b.options.Processes, "process")})
-	f, err := startFleet(ctx, b.setup(k, run))
+	stage, err := b.open(ctx, k, run)
 	if err != nil {
 		return err
 	}
-	defer f.close()
-	stage := &Stage{Options: b.options, fleet: f, server: b.server}
+	defer stage.close()
 	b.say(Progress{Strategy: k.name, Stage: "warming up"})
-	if err := b.scenario.Setup(ctx, stage); err != nil {
+	if err := stage.warmUp(ctx); err != nil {
 		return err
 	}
-	b.say(Progress{Strategy: k.name, Stage: "running " + b.scenario.Name()})
+	b.say(Progress{Strategy: k.name, Stage: "running " + b.scenario.Name})
 	outcome, err := b.scenario.Run(ctx, stage)
 	if err != nil {
 		return err
@@ -76,15 +70,50 @@ func (b *bench) runOne(ctx context.Context, n, run int) (err error) {
 	b.outcomes[n] = append(b.outcomes[n], outcome)
 	row := newRow(b.scenario, k, b.options, []*Outcome{outcome})
 	b.done++
-	b.say(Progress{Strategy: k.name, Row: &row})
+	b.say(Progress{Strategy: k.name, Row: row})
 	return nil
 }
 
-func (b *bench) setup(k kind, run int) setup {
-	return setup{
-		RedisURL: b.server.url, Namespace: fmt.Sprintf("%s%d:%s:", b.server.namespace, run, k.name),
-		Strategy: k.name, TTL: b.options.TTL, LoadTimeout: loadBound(b.options.Load),
-		Seed: b.options.Seed, Processes: b.options.Processes,
+// open sets the stage for one run of a strategy.
+func (b *bench) open(ctx context.Context, k kind, run int) (s *Stage, err error) {
+	s = &Stage{Options: b.options, ours: k.ours, server: b.server, namespace: fmt.Sprintf("%s%d:%s:", b.server.namespace, run, k.name)}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	file, err := newBoardFile()
+	if err != nil {
+		return s, err
+	}
+	// Whoever has mapped it goes on without its name.
+	defer os.Remove(file)
+	if s.board, s.unmap, err = openBoard(file); err != nil {
+		return s, err
+	}
+	set := setup{
+		RedisURL: b.server.url, Namespace: s.namespace, Board: file, Strategy: k.name, TTL: b.options.TTL,
+		LoadTimeout: loadBound(b.options.Load), Budget: cmp.Or(b.scenario.Budget, loadSlack), Seed: b.options.Seed, Processes: b.options.Processes,
+	}
+	if b.scenario.Faults {
+		if s.proxy, set.RedisURL, err = b.server.behindProxy(); err != nil {
+			return s, err
+		}
+	}
+	s.fleet, err = startFleet(ctx, set)
+	return s, err
+}
+
+// close ends the workers and takes the stage down.
+func (s *Stage) close() {
+	if s.fleet != nil {
+		s.fleet.close()
+	}
+	if s.proxy != nil {
+		s.proxy.Close()
+	}
+	if s.unmap != nil {
+		s.unmap()
 	}
 }
 
@@ -92,14 +121,21 @@ func (b *bench) say(p Progress) {
 	if b.options.Progress == nil {
 		return
 	}
-	p.Done, p.Total = b.done, b.options.Runs*len(b.kinds)
+	p.Scenario, p.Done, p.Total = b.scenario.Name, b.done, b.options.Runs*len(b.kinds)
 	b.options.Progress(p)
 }
 
-func (b *bench) report() *Report {
-	r := &Report{Title: b.scenario.Title(b.options), Server: b.server.String(), verdict: b.scenario.Verdict}
+func (b *bench) section() *Section {
+	s := &Section{Scenario: b.scenario.Name, Title: b.title(), Server: b.server.String()}
 	for i, k := range b.kinds {
-		r.Rows = append(r.Rows, newRow(b.scenario, k, b.options, b.outcomes[i]))
+		s.Rows = append(s.Rows, newRow(b.scenario, k, b.options, b.outcomes[i]))
 	}
-	return r
+	return s
+}
+
+// title is the heading of the scenario's table.
+func (b *bench) title() string {
+	o := b.options
+	return fmt.Sprintf("%s: %s; %s × %s, a load takes %v; %s", b.scenario.Name, b.scenario.About,
+		count(o.Processes, "process"), count(o.Callers, "caller"), o.Load, count(o.Runs, "run"))
 }

@@ -41,6 +41,10 @@ func (s *classic) Get(ctx context.Context, id string) ([]byte, error) {
 	}
 }
 
+func (s *classic) Invalidate(ctx context.Context, id string) error {
+	return s.site.Redis.Del(ctx, s.site.Namespace+id).Err()
+}
+
 func (s *classic) Close(context.Context) error { return nil }
 
 func (s *classic) lockKey(id string) string { return s.site.Namespace + "lock:" + id }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/getorprime/getorprime/internal/bench/monotime"
 )
 
 // What is allowed for things that take the longer the more processes share the machine.
@@ -51,23 +49,24 @@ func startFleet(ctx context.Context, s setup) (*fleet, error) {
 	return f, nil
 }
 
-// arm has every worker park its callers.
-func (f *fleet) arm(ctx context.Context, call order) error {
-	_, err := f.exchange(ctx, answerSlack, func(int) order { return call })
-	return err
+// each gives all workers the same order.
+func (f *fleet) each(ctx context.Context, limit time.Duration, o order) ([]reply, error) {
+	return f.exchange(ctx, limit, func(int) order { return o })
 }
 
-// release lets all callers go at the instant at and returns what the workers saw. Callers are back after bound, or cut off.
-func (f *fleet) release(ctx context.Context, at monotime.Instant, bound time.Duration) ([]*result, error) {
-	replies, err := f.exchange(ctx, bound+answerSlack, func(int) order { return order{Do: doRelease, At: at} })
+// press gives all workers an order that has them call, and adds up what those saw that are alive afterwards.
+func (f *fleet) press(ctx context.Context, limit time.Duration, o order) (*result, error) {
+	replies, err := f.each(ctx, limit+answerSlack, o)
 	if err != nil {
 		return nil, err
 	}
-	var results []*result
+	var sum result
 	for _, r := range replies {
-		results = append(results, r.Result)
+		if r.Result != nil {
+			sum.join(r.Result)
+		}
 	}
-	return results, nil
+	return &sum, nil
 }
 
 // exchange gives each worker its order and collects the replies. When ctx ends, limit has passed or one worker fails, it kills them all:
@@ -81,6 +80,9 @@ func (f *fleet) exchange(ctx context.Context, limit time.Duration, orderOf func(
 	replies := make([]reply, len(f.workers))
 	var group errgroup.Group
 	for i, p := range f.workers {
+		if p.dead.Load() {
+			continue
+		}
 		group.Go(func() (err error) {
 			if replies[i], err = p.exchange(orderOf(i)); err != nil {
 				f.kill()

@@ -20,6 +20,11 @@ type herd struct {
 	back  sync.WaitGroup
 }
 
+// getter is what a herd calls: a strategy, or an endpoint.
+type getter interface {
+	Get(ctx context.Context, id string) ([]byte, error)
+}
+
 // call is what one caller got. Digests are made when all are back: hashing would take the processor from those still on the way.
 type call struct {
 	value []byte
@@ -28,7 +33,7 @@ type call struct {
 }
 
 // parkHerd returns when every caller stands at the start.
-func parkHerd(o order, s Strategy) *herd {
+func parkHerd(o order, s getter) *herd {
 	h := &herd{id: o.ID, bound: o.Bound, calls: make([]call, o.Callers), start: make(chan context.Context, o.Callers)}
 	var parked sync.WaitGroup
 	parked.Add(o.Callers)
@@ -37,7 +42,7 @@ func parkHerd(o order, s Strategy) *herd {
 			parked.Done()
 			ctx := <-h.start
 			c := &h.calls[i]
-			c.value, c.err = s.Get(ctx, h.id)
+			c.value, c.err = safely(func() ([]byte, error) { return s.Get(ctx, h.id) })
 			c.end = monotime.Now()
 		})
 	}
@@ -56,22 +61,18 @@ func (h *herd) release(ctx context.Context, at monotime.Instant) *result {
 		h.start <- ctx
 	}
 	h.back.Wait()
-	return h.result()
+	return h.result(at)
 }
 
-func (h *herd) result() *result {
-	r := &result{Returned: make([]monotime.Instant, len(h.calls))}
+func (h *herd) result(start monotime.Instant) *result {
+	t := &tally{start: start}
 	answers := map[string]bool{}
-	for i, c := range h.calls {
-		r.Returned[i] = c.end
+	for _, c := range h.calls {
+		t.add(seen{start: start, end: c.end, err: c.err})
 		if c.err == nil {
 			answers[origin.Digest(c.value)] = true
-			continue
-		}
-		if r.Errors++; r.Errors == 1 {
-			r.FirstError = c.err.Error()
 		}
 	}
-	r.Answers = slices.Sorted(maps.Keys(answers))
-	return r
+	t.Answers = slices.Sorted(maps.Keys(answers))
+	return &t.result
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -21,7 +22,11 @@ func (s *none) Get(ctx context.Context, id string) ([]byte, error) {
 	if value, err = s.site.Load(ctx, id); err != nil {
 		return nil, err
 	}
-	return value, s.site.Redis.Set(ctx, key, value, s.site.TTL).Err()
+	return value, s.site.Redis.Set(ctx, key, value, cmp.Or(s.site.Valid(), s.site.TTL)).Err()
+}
+
+func (s *none) Invalidate(ctx context.Context, id string) error {
+	return s.site.Redis.Del(ctx, s.site.Namespace+id).Err()
 }
 
 func (s *none) Close(context.Context) error { return nil }

@@ -15,13 +15,15 @@ const (
 	MaxTotalCallers = 32768
 	MaxRuns         = 100
 	MaxLoad         = time.Minute
-	MinTTL          = time.Second
+	MinTTL          = 100 * time.Millisecond
 	MaxTTL          = 24 * time.Hour
+	MaxDuration     = 10 * time.Minute
+	MaxRate         = 100_000
 )
 
-// Options says what [Run] does. There are no defaults here: the command line has them.
+// Options says what [Run] does. What is left out (0, "" or nil) is the scenario's default.
 type Options struct {
-	// Scenario is one of [ScenarioNames].
+	// Scenario is one of [ScenarioNames], or "" for a tour of some.
 	Scenario string
 	// Strategies are some of [StrategyNames], in the order of the rows; a repeated name counts once.
 	Strategies []string
@@ -29,22 +31,56 @@ type Options struct {
 	Processes int
 	// Callers is the number of concurrent callers in each process, 1 to [MaxCallers].
 	Callers int
-	// Load is how long the data source takes for one load, 0 to [MaxLoad].
+	// Rate is how many calls are made per second by all processes together, where a scenario has a steady rate. At most [MaxRate].
+	Rate float64
+	// Load is how long the data source takes for one load, up to [MaxLoad].
 	Load time.Duration
 	// TTL is how long strategies keep a value, [MinTTL] to [MaxTTL].
 	TTL time.Duration
+	// Duration is how long calls are made, where a scenario takes some time. At most [MaxDuration].
+	Duration time.Duration
 	// Runs is how often each strategy runs; the rows hold medians. 1 to [MaxRuns].
 	Runs int
-	// Seed makes the payloads repeatable.
+	// Seed makes payloads and arrivals repeatable.
 	Seed uint64
 	// RedisURL is the server to use, as redis://, rediss:// or unix://; "" starts an embedded one.
 	RedisURL string
+	// Destructive lets a scenario do what touches all that is in the server at RedisURL, FLUSHALL. On the embedded one it always may.
+	Destructive bool
 	// Progress, if not nil, hears of each step, one call at a time.
 	Progress func(Progress)
 }
 
+// withDefaults fills in what is left out.
+func (o *Options) withDefaults(s *Scenario) *Options {
+	d := *o
+	for _, from := range []*Options{&s.Defaults, &usual} {
+		fill(&d.Processes, from.Processes)
+		fill(&d.Callers, from.Callers)
+		fill(&d.Rate, from.Rate)
+		fill(&d.Load, from.Load)
+		fill(&d.TTL, from.TTL)
+		fill(&d.Duration, from.Duration)
+		fill(&d.Runs, from.Runs)
+		fill(&d.Seed, from.Seed)
+		if len(d.Strategies) == 0 {
+			d.Strategies = from.Strategies
+		}
+	}
+	return &d
+}
+
+// fill sets *p to v if it is zero.
+func fill[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
 // Progress is a step of a bench that began or, with Stage "" and Row set, one run of a strategy that ended.
 type Progress struct {
+	Scenario    string
 	Strategy    string
 	Stage       string // what begins: "starting 8 processes"
 	Row         *Row   // figures of the run that ended, else nil
@@ -61,23 +97,31 @@ func (e *OptionError) Error() string { return "--" + e.Option + ": " + e.Problem
 
 // Validate returns nil or all problems joined, each an [*OptionError].
 func (o *Options) Validate() error {
+	if o.Scenario == "" {
+		return o.withDefaults(cold()).problems()
+	}
+	if err := oneOf("scenario", o.Scenario, ScenarioNames()); err != nil {
+		return errors.Join(err, o.withDefaults(cold()).problems())
+	}
+	return o.withDefaults(mustFind(o.Scenario)).problems()
+}
+
+func (o *Options) problems() error {
 	return errors.Join(
-		oneOf("scenario", o.Scenario, ScenarioNames()),
 		o.validateStrategies(),
 		within("processes", o.Processes, 1, MaxProcesses),
 		within("callers", o.Callers, 1, MaxCallers),
 		o.validateTotal(),
+		within("rate", o.Rate, 0, MaxRate),
 		within("load", o.Load, 0, MaxLoad),
 		within("ttl", o.TTL, MinTTL, MaxTTL),
+		within("duration", o.Duration, 0, MaxDuration),
 		within("runs", o.Runs, 1, MaxRuns),
 		o.validateRedis(),
 	)
 }
 
 func (o *Options) validateStrategies() error {
-	if len(o.Strategies) == 0 {
-		return &OptionError{"strategy", "none given"}
-	}
 	var errs []error
 	for _, name := range o.Strategies {
 		errs = append(errs, oneOf("strategy", name, StrategyNames()))
@@ -127,7 +171,7 @@ func oneOf(option, got string, names []string) error {
 	return &OptionError{option, fmt.Sprintf("%q is not one of %s", got, strings.Join(names, ", "))}
 }
 
-func within[T int | time.Duration](option string, got, low, high T) error {
+func within[T int | float64 | time.Duration](option string, got, low, high T) error {
 	if low <= got && got <= high {
 		return nil
 	}

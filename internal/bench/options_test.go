@@ -19,24 +19,29 @@ func TestValidate(t *testing.T) {
 		{"largest", func(o *bench.Options) {
 			o.Processes, o.Callers, o.Load, o.TTL, o.Runs = 256, 128, time.Minute, 24*time.Hour, 100
 		}, nil},
-		{"smallest", func(o *bench.Options) { o.Processes, o.Callers, o.Load, o.TTL, o.Runs = 1, 1, 0, time.Second, 1 }, nil},
+		{"smallest", func(o *bench.Options) {
+			o.Processes, o.Callers, o.Load, o.TTL, o.Runs = 1, 1, 1, 100*time.Millisecond, 1
+		}, nil},
+		{"nothing but a scenario", func(o *bench.Options) { *o = bench.Options{Scenario: "early"} }, nil},
+		{"nothing at all", func(o *bench.Options) { *o = bench.Options{} }, nil},
 		{"many callers in few processes", func(o *bench.Options) { o.Processes, o.Callers = 1, 4096 }, nil},
 		{"unknown scenario", func(o *bench.Options) { o.Scenario = "hot" }, []string{"scenario"}},
-		{"no strategy", func(o *bench.Options) { o.Strategies = nil }, []string{"strategy"}},
 		{"unknown strategies", func(o *bench.Options) { o.Strategies = []string{"x", "none", "y"} }, []string{"strategy", "strategy"}},
-		{"no process", func(o *bench.Options) { o.Processes = 0 }, []string{"processes"}},
+		{"no process", func(o *bench.Options) { o.Processes = -1 }, []string{"processes"}},
 		{"too many processes", func(o *bench.Options) { o.Processes = 257 }, []string{"processes"}},
 		{"no caller", func(o *bench.Options) { o.Callers = -1 }, []string{"callers"}},
 		{"too many callers", func(o *bench.Options) { o.Callers = 4097 }, []string{"callers"}},
 		{"too many callers together", func(o *bench.Options) { o.Processes, o.Callers = 256, 4096 }, []string{"callers"}},
 		{"negative load", func(o *bench.Options) { o.Load = -1 }, []string{"load"}},
 		{"long load", func(o *bench.Options) { o.Load = time.Minute + 1 }, []string{"load"}},
-		{"short TTL", func(o *bench.Options) { o.TTL = time.Second - 1 }, []string{"ttl"}},
+		{"short TTL", func(o *bench.Options) { o.TTL = 100*time.Millisecond - 1 }, []string{"ttl"}},
 		{"long TTL", func(o *bench.Options) { o.TTL = 24*time.Hour + 1 }, []string{"ttl"}},
-		{"no run", func(o *bench.Options) { o.Runs = 0 }, []string{"runs"}},
+		{"negative rate", func(o *bench.Options) { o.Rate = -1 }, []string{"rate"}},
+		{"long duration", func(o *bench.Options) { o.Duration = time.Hour }, []string{"duration"}},
+		{"no run", func(o *bench.Options) { o.Runs = -1 }, []string{"runs"}},
 		{"too many runs", func(o *bench.Options) { o.Runs = 101 }, []string{"runs"}},
 		{"not a URL of Redis", func(o *bench.Options) { o.RedisURL = "http://localhost" }, []string{"redis"}},
-		{"all at once", func(o *bench.Options) { o.Processes, o.Load, o.Runs = 0, -1, 0 }, []string{"processes", "load", "runs"}},
+		{"all at once", func(o *bench.Options) { o.Processes, o.Load, o.Runs = -1, -1, -1 }, []string{"processes", "load", "runs"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -61,7 +66,7 @@ func TestValidate(t *testing.T) {
 
 func TestRunRefusesInvalidOptions(t *testing.T) {
 	o := options()
-	o.Runs = 0
+	o.Runs = -1
 	_, err := bench.Run(t.Context(), o)
 	var problem *bench.OptionError
 	if !errors.As(err, &problem) || problem.Option != "runs" {

@@ -10,11 +10,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // process is one worker process, as its parent sees it.
 type process struct {
 	cmd    *exec.Cmd
+	dead   atomic.Bool // killed by the scenario: no answers are expected
 	in     io.WriteCloser
 	send   *json.Encoder
 	recv   *json.Decoder
@@ -45,12 +47,15 @@ func (p *process) exchange(o order) (reply, error) {
 	// A failed write means that the worker has ended, and so does the failed read that follows; stderr knows more than either.
 	_ = p.send.Encode(o)
 	if err := p.recv.Decode(&r); err != nil {
+		if p.dead.Load() {
+			return reply{}, nil
+		}
 		return r, fmt.Errorf("ended or spoke out of turn (%w) %s", err, p.stderr.String())
 	}
 	if r.Error != "" {
 		return r, errors.New(r.Error)
 	}
-	if o.Do == doRelease && r.Result == nil {
+	if (o.Do == doRelease || o.Do == doDrive) && r.Result == nil {
 		return r, errors.New("reported nothing")
 	}
 	return r, nil

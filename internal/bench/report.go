@@ -3,29 +3,37 @@ package bench
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
-	"math"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/getorprime/getorprime/internal/bench/monotime"
 )
 
-// Row is what one strategy did: figures are medians over the runs, the higher of two. The JSON keys are all there always.
+// Row is what one strategy did: figures are medians over the runs, the higher of two. The JSON keys are all there always, but for those
+// that a scenario does not measure.
 type Row struct {
 	Scenario  string `json:"scenario"`
 	Strategy  string `json:"strategy"`
 	Processes int    `json:"processes"`
 	// Callers is per process.
 	Callers int `json:"callers"`
+	// Calls counts the calls of all processes.
+	Calls int `json:"calls"`
 	// Loads counts the loads over all processes.
 	Loads int `json:"loads"`
-	// Errors counts the callers that got an error.
+	// Errors counts the calls that ended with an error.
 	Errors int `json:"errors"`
-	// P50MS, P99MS and MaxMS are times from the common start to a caller's return, in milliseconds (nearest rank).
-	P50MS float64 `json:"p50_ms"`
-	P99MS float64 `json:"p99_ms"`
-	MaxMS float64 `json:"max_ms"`
+	// StaleReads counts the answers older than what had been invalidated before the call; nil where nothing was.
+	StaleReads *int `json:"stale_reads,omitempty"`
+	// Blocked counts the calls that waited for a load.
+	Blocked int `json:"blocked"`
+	// P50MS to MaxMS are times from a call's start to its end, in milliseconds (nearest rank).
+	P50MS  float64 `json:"p50_ms"`
+	P90MS  float64 `json:"p90_ms"`
+	P99MS  float64 `json:"p99_ms"`
+	P999MS float64 `json:"p999_ms"`
+	MaxMS  float64 `json:"max_ms"`
 	// WakeMS is the time from the end of the first load to the last caller's return, in milliseconds; nil if no load ended with a value.
 	WakeMS *float64 `json:"wake_ms"`
 	// RedisCommands counts the commands executed by the server, those inside scripts included and connection set-up excluded, whoever sent
@@ -33,94 +41,102 @@ type Row struct {
 	RedisCommands *int64 `json:"redis_commands"`
 	// Broken names the promises that a run broke, in the scenario's order; empty if all were kept.
 	Broken []string `json:"broken"`
+	// Figures are what the scenario measured beside, and what theory says.
+	Figures []Figure `json:"figures,omitempty"`
+	// Series is the course of the first run.
+	Series *Series `json:"series,omitempty"`
+	// Verdict says what the row shows in words.
+	Verdict string `json:"verdict"`
 
+	promises   []string
 	firstError string
 	ours       bool
 }
 
 // Report is the outcome of a bench.
-type Report struct {
+type Report struct{ Sections []*Section }
+
+// Section is the outcome of one scenario.
+type Section struct {
 	// Title says what was done, Server to what.
-	Title, Server string
-	Rows          []Row
-	verdict       func(Row) string
+	Scenario, Title, Server string
+	Rows                    []*Row
 }
 
-// OursBroken reports whether this module's own cache broke a promise. The others break some by design.
-func (r *Report) OursBroken() bool {
-	return slices.ContainsFunc(r.Rows, func(row Row) bool { return row.ours && len(row.Broken) > 0 })
+// Broken says which promises this module's own cache broke, as "G1 one load in cold"; the others break some by design.
+func (r *Report) Broken() (all []string) {
+	for _, s := range r.Sections {
+		for _, row := range s.Rows {
+			for _, p := range row.Broken {
+				if row.ours {
+					all = append(all, fmt.Sprintf("%s in %s", p, s.Scenario))
+				}
+			}
+		}
+	}
+	return all
 }
 
 // WriteJSON writes one object with the key rows.
 func (r *Report) WriteJSON(w io.Writer) error {
+	rows := []*Row{}
+	for _, s := range r.Sections {
+		rows = append(rows, s.Rows...)
+	}
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	return out.Encode(struct {
-		Rows []Row `json:"rows"`
-	}{r.Rows})
-}
-
-// merge adds up what the workers saw of a herd that was released at start.
-func merge(results []*result, start monotime.Instant) *Outcome {
-	o := &Outcome{Answers: map[string]bool{}, Loaded: map[string]bool{}}
-	var last, loaded monotime.Instant
-	for _, r := range results {
-		for _, end := range r.Returned {
-			o.Latencies = append(o.Latencies, end.Sub(start))
-			last = max(last, end)
-		}
-		for _, a := range r.Answers {
-			o.Answers[a] = true
-		}
-		for _, l := range r.Loads {
-			o.Loads++
-			if l.Done() {
-				o.Loaded[l.Digest] = true
-				loaded = earlier(loaded, l.End)
-			}
-		}
-		o.Errors += r.Errors
-		o.FirstError = cmp.Or(o.FirstError, r.FirstError)
-	}
-	slices.Sort(o.Latencies)
-	if loaded != 0 {
-		wake := last.Sub(loaded)
-		o.Wake = &wake
-	}
-	return o
-}
-
-// earlier returns the earlier of two instants, of which the first may be unset.
-func earlier(a, b monotime.Instant) monotime.Instant {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
+		Rows []*Row `json:"rows"`
+	}{rows})
 }
 
 // newRow takes the medians of a strategy's runs and holds each run against the promises.
-func newRow(s Scenario, k kind, o *Options, runs []*Outcome) Row {
-	row := Row{
-		Scenario: s.Name(), Strategy: k.name, Processes: o.Processes, Callers: o.Callers, ours: k.ours,
-		Loads:         *median(runs, func(o *Outcome) *int { return &o.Loads }),
-		Errors:        *median(runs, func(o *Outcome) *int { return &o.Errors }),
-		P50MS:         *median(runs, func(o *Outcome) *float64 { return ms(quantile(o.Latencies, 0.50)) }),
-		P99MS:         *median(runs, func(o *Outcome) *float64 { return ms(quantile(o.Latencies, 0.99)) }),
-		MaxMS:         *median(runs, func(o *Outcome) *float64 { return ms(quantile(o.Latencies, 1)) }),
+func newRow(s *Scenario, k kind, o *Options, runs []*Outcome) *Row {
+	at := func(q float64) float64 {
+		return *median(runs, func(o *Outcome) *float64 { d := quantile(o.Latencies, q); return ms(&d) })
+	}
+	row := &Row{
+		Scenario: s.Name, Strategy: k.name, Processes: o.Processes, Callers: o.Callers, ours: k.ours,
+		Calls:      *median(runs, func(o *Outcome) *int { return &o.Calls }),
+		Loads:      *median(runs, func(o *Outcome) *int { return &o.Loads }),
+		Errors:     *median(runs, func(o *Outcome) *int { return &o.Errors }),
+		StaleReads: median(runs, func(o *Outcome) *int { return o.Stale }),
+		Blocked:    *median(runs, func(o *Outcome) *int { return &o.Blocked }),
+		P50MS:      at(0.50), P90MS: at(0.90), P99MS: at(0.99), P999MS: at(0.999),
+		MaxMS:         *median(runs, func(o *Outcome) *float64 { return ms(&o.Slowest) }),
 		WakeMS:        median(runs, func(o *Outcome) *float64 { return ms(o.Wake) }),
 		RedisCommands: median(runs, func(o *Outcome) *int64 { return o.Commands }),
-		Broken:        broken(s, runs),
+		Broken:        broken(s, runs), Figures: figures(runs), Series: runs[0].Series,
+	}
+	for _, p := range s.Promises {
+		row.promises = append(row.promises, p.Name)
 	}
 	for _, run := range runs {
-		row.firstError = cmp.Or(row.firstError, run.FirstError)
+		row.firstError = cmp.Or(row.firstError, firstLine(run.FirstError))
 	}
+	row.Verdict = s.Verdict(row)
 	return row
 }
 
+// firstLine keeps a panic's stack out of the report.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// figures takes the medians of what the runs measured.
+func figures(runs []*Outcome) []Figure {
+	all := slices.Clone(runs[0].Figures)
+	for i := range all {
+		all[i].Measured = *median(runs, func(o *Outcome) *float64 { return &o.Figures[i].Measured })
+	}
+	return all
+}
+
 // broken returns the names of the promises that at least one run broke.
-func broken(s Scenario, runs []*Outcome) []string {
+func broken(s *Scenario, runs []*Outcome) []string {
 	names := []string{}
-	for _, p := range s.Promises() {
+	for _, p := range s.Promises {
 		if slices.ContainsFunc(runs, func(o *Outcome) bool { return !p.Kept(o) }) {
 			names = append(names, p.Name)
 		}
@@ -142,12 +158,6 @@ func median[T cmp.Ordered](runs []*Outcome, figure func(*Outcome) *T) *T {
 	}
 	slices.Sort(all)
 	return &all[len(all)/2]
-}
-
-// quantile returns the nearest-rank q-quantile, 0 < q ≤ 1, of sorted times.
-func quantile(sorted []time.Duration, q float64) *time.Duration {
-	rank := int(math.Ceil(q * float64(len(sorted))))
-	return &sorted[max(rank, 1)-1]
 }
 
 // ms returns d in milliseconds to the microsecond, nil for nil.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -15,38 +16,78 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestMergeAddsWorkersUp(t *testing.T) {
+func TestWorkersAddUp(t *testing.T) {
 	const start = monotime.Instant(1000)
 	at := func(ms int) monotime.Instant { return start.Add(time.Duration(ms) * time.Millisecond) }
-	results := []*result{
-		{
-			Returned: []monotime.Instant{at(140), at(110)}, Answers: []string{"a"},
-			Loads: []origin.Load{{Start: at(1), End: at(101), Digest: "a"}, {Start: at(2), End: at(90)}},
-		},
-		{
-			Returned: []monotime.Instant{at(120)}, Answers: []string{"a", "b"}, Errors: 1, FirstError: "no",
-			Loads: []origin.Load{{Start: at(5), End: at(105), Digest: "b"}, {Start: at(6)}},
-		},
+	first, second := &tally{start: start}, &tally{start: start}
+	first.add(seen{start: start, end: at(140)})
+	first.add(seen{start: start, end: at(110), stale: true, age: time.Second})
+	first.Answers, first.Loads = []string{"a"}, []origin.Load{{Start: at(1), End: at(101), Digest: "a"}, {Start: at(2), End: at(90)}}
+	second.add(seen{start: at(100), end: at(220), err: errors.New("no"), blocked: true})
+	second.Answers, second.Loads = []string{"a", "b"}, []origin.Load{{Start: at(5), End: at(105), Digest: "b"}, {Start: at(6)}}
+	var sum result
+	sum.join(&first.result)
+	sum.join(&second.result)
+	o := newOutcome(&sum, start, []loadAt{{at(1), 0}, {at(2), 0}, {at(150), -1}})
+	if o.Calls != 3 || o.Errors != 1 || o.FirstError != "no" || o.stale != 1 || o.Blocked != 1 || o.Oldest != time.Second {
+		t.Errorf("%+v", o)
 	}
-	o := merge(results, start)
-	if o.Loads != 4 || o.Errors != 1 || o.FirstError != "no" {
-		t.Errorf("loads %d, errors %d, first %q; want 4, 1, no", o.Loads, o.Errors, o.FirstError)
+	if want := []time.Duration{110e6, 120e6, 140e6}; !slices.Equal(o.Latencies, want) || o.Slowest != 140e6 {
+		t.Errorf("latencies %v, slowest %v; want %v", o.Latencies, o.Slowest, want)
 	}
-	if want := []time.Duration{110e6, 120e6, 140e6}; !slices.Equal(o.Latencies, want) {
-		t.Errorf("latencies %v, want %v", o.Latencies, want)
-	}
-	if want := 39 * time.Millisecond; o.Wake == nil || *o.Wake != want {
+	if want := 119 * time.Millisecond; o.Wake == nil || *o.Wake != want {
 		t.Errorf("wake %v, want %v: from the first load that ended with a value", o.Wake, want)
 	}
 	if len(o.Answers) != 2 || len(o.Loaded) != 2 {
 		t.Errorf("answers %v, loaded %v; want two each", o.Answers, o.Loaded)
 	}
+	s := o.Series
+	for _, c := range []struct {
+		name      string
+		got, want []int
+	}{
+		{"calls", s.Calls, []int{0, 2, 1}}, {"waiting", s.Waiting, []int{2, 1, 0}},
+		{"errors", s.Errors, []int{0, 0, 1}}, {"stale", s.Stale, []int{0, 1, 0}}, {"loads", s.Loads, []int{2, 1, 0}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s by step %v, want %v", c.name, c.got, c.want)
+		}
+	}
 }
 
-func TestMergeWithoutValue(t *testing.T) {
-	o := merge([]*result{{Returned: []monotime.Instant{5}, Errors: 1, Loads: []origin.Load{{Start: 1, End: 3}}}}, 1)
+func TestNoWakeWithoutValue(t *testing.T) {
+	o := newOutcome(&result{Last: 5, Loads: []origin.Load{{Start: 1, End: 3}}}, 1, nil)
 	if o.Wake != nil {
 		t.Errorf("wake %v, want nil when no load ended with a value", *o.Wake)
+	}
+}
+
+// TestSampleKeepsTheSlowest adds more calls than are kept.
+func TestSampleKeepsTheSlowest(t *testing.T) {
+	var c tally
+	for i := range 3 * maxSample {
+		c.add(seen{end: monotime.Instant(i)})
+	}
+	if len(c.Latencies) != maxSample || c.Calls != 3*maxSample || c.Slowest != 3*maxSample-1 {
+		t.Errorf("%d kept of %d, slowest %d", len(c.Latencies), c.Calls, c.Slowest)
+	}
+	slices.Sort(c.Latencies)
+	if middle := quantile(c.Latencies, 0.5); middle < maxSample || middle > 2*maxSample {
+		t.Errorf("the median of the sample is %d, want about %d", middle, 3*maxSample/2)
+	}
+}
+
+// TestExpiries counts what belongs together.
+func TestExpiries(t *testing.T) {
+	s := &Stage{Options: &Options{TTL: time.Second, Load: 100 * time.Millisecond}}
+	at := func(ms int) monotime.Instant { return monotime.Instant(time.Duration(ms) * time.Millisecond) }
+	expiries, refreshes, lead := s.expiries([]loadAt{
+		{at(0), 1}, {at(10), 2}, {at(5), -1},
+		{at(900), 1}, {at(950), 1}, {at(1010), 2},
+		{at(1900), 1},
+	})
+	if expiries != 3 || refreshes != 4 || lead != 400*time.Millisecond {
+		t.Errorf("%d expiries, %d refreshes, lead %v; want 3, 4, 400 ms", expiries, refreshes, lead)
 	}
 }
 
@@ -82,7 +123,7 @@ func TestQuantile(t *testing.T) {
 		sorted = append(sorted, time.Duration(i+1))
 	}
 	for q, want := range map[float64]time.Duration{0.001: 1, 0.5: 100, 0.99: 198, 1: 200} {
-		if got := *quantile(sorted, q); got != want {
+		if got := quantile(sorted, q); got != want {
 			t.Errorf("quantile %v is %d, want %d", q, got, want)
 		}
 	}
@@ -109,36 +150,36 @@ func TestColdPromises(t *testing.T) {
 		{"two answers", func(o *Outcome) { o.Answers = digests("a", "b") }, []string{"equal answers"}},
 		{"an answer that no load made", func(o *Outcome) { o.Answers = digests("b") }, []string{"equal answers"}},
 		{"no answer", func(o *Outcome) { o.Answers = nil }, []string{"equal answers"}},
-		{"one caller late", func(o *Outcome) { o.Latencies[1] = o.Bound + 1 }, []string{"nobody stuck"}},
+		{"one caller late", func(o *Outcome) { o.Slowest = o.Bound + 1 }, []string{"nobody stuck"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			good := &Outcome{Loads: 1, Latencies: []time.Duration{1, 2}, Bound: time.Second, Answers: digests("a"), Loaded: digests("a")}
-			bad := &Outcome{Loads: 1, Latencies: []time.Duration{1, 2}, Bound: time.Second, Answers: digests("a"), Loaded: digests("a")}
+			good := &Outcome{Loads: 1, Slowest: 2, Bound: time.Second, Answers: digests("a"), Loaded: digests("a")}
+			bad := &Outcome{Loads: 1, Slowest: 2, Bound: time.Second, Answers: digests("a"), Loaded: digests("a")}
 			tt.change(bad)
-			if got := broken(cold{}, []*Outcome{good, bad, good}); !slices.Equal(got, tt.want) {
+			if got := broken(cold(), []*Outcome{good, bad, good}); !slices.Equal(got, tt.want) {
 				t.Errorf("broken %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestOursBroken(t *testing.T) {
+func TestBrokenNamesOurs(t *testing.T) {
 	broken := []string{"G1 one load"}
 	tests := []struct {
 		name string
 		row  Row
-		want bool
+		want []string
 	}{
-		{"another's", Row{Broken: broken}, false},
-		{"ours kept", Row{ours: true, Broken: []string{}}, false},
-		{"ours broken", Row{ours: true, Broken: broken}, true},
+		{"another's", Row{Broken: broken}, nil},
+		{"ours kept", Row{ours: true, Broken: []string{}}, nil},
+		{"ours broken", Row{ours: true, Broken: broken}, []string{"G1 one load in cold"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &Report{Rows: []Row{{Broken: broken}, tt.row}}
-			if got := r.OursBroken(); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
+			r := &Report{Sections: []*Section{{}, {Scenario: "cold", Rows: []*Row{{Broken: broken}, &tt.row}}}}
+			if got := r.Broken(); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}
@@ -147,17 +188,23 @@ func TestOursBroken(t *testing.T) {
 func sampleReport() *Report {
 	ms := func(v float64) *float64 { return &v }
 	n := func(v int64) *int64 { return &v }
-	row := Row{Scenario: "cold", Processes: 8, Callers: 64}
-	rows := []Row{row, row, row, row}
-	rows[0].Strategy, rows[0].Loads, rows[0].P50MS, rows[0].P99MS, rows[0].MaxMS = "none", 512, 114.02, 126.96, 131.1
-	rows[0].WakeMS, rows[0].RedisCommands, rows[0].Broken = ms(26.3), n(1024), []string{"G1 one load", "equal answers"}
-	rows[1].Strategy, rows[1].Loads, rows[1].P50MS, rows[1].P99MS, rows[1].MaxMS = "classic", 1, 538.1, 548.44, 1548
-	rows[1].WakeMS, rows[1].Broken = ms(441.04), []string{}
-	rows[2].Strategy, rows[2].Loads, rows[2].Errors, rows[2].firstError = "other", 2, 512, "connection <refused>"
-	rows[2].Broken = []string{"G1 one load"}
-	rows[3].Strategy, rows[3].Loads, rows[3].P50MS, rows[3].P99MS, rows[3].MaxMS = "getorprime", 2, 103.96, 105.5, 106
-	rows[3].WakeMS, rows[3].RedisCommands, rows[3].Broken, rows[3].ours = ms(3.12), n(58), []string{"G1 one load"}, true
-	return &Report{Title: "cold: 8 processes × 64 callers", Server: "embedded Redis", Rows: rows, verdict: cold{}.Verdict}
+	stale := 7
+	rows := []*Row{
+		{Strategy: "none", Loads: 512, P50MS: 114.02, P99MS: 126.96, MaxMS: 131.1, WakeMS: ms(26.3), RedisCommands: n(1024), Broken: []string{"G1 one load", "equal answers"}},
+		{Strategy: "classic", Loads: 1, P50MS: 538.1, P99MS: 548.44, MaxMS: 1548, WakeMS: ms(441.04), StaleReads: &stale, Broken: []string{}},
+		{Strategy: "other", Loads: 2, Errors: 512, firstError: "connection <refused>", Broken: []string{"G1 one load"}},
+		{Strategy: "getorprime", Loads: 2, P50MS: 103.96, P99MS: 105.5, MaxMS: 106, WakeMS: ms(3.12), RedisCommands: n(58), Broken: []string{"G1 one load"}, ours: true},
+	}
+	for _, row := range rows {
+		row.Scenario, row.Processes, row.Callers, row.Calls = "cold", 8, 64, 512
+		row.Verdict = herdVerdict(row)
+		row.Series = &Series{StepMS: 100, Loads: []int{row.Loads, 0}, Calls: []int{0, 512}, Waiting: []int{512, 0}, Errors: []int{0, 0}, Stale: []int{0, 0}, Commands: []int64{9, 1}}
+	}
+	rows[3].Figures = []Figure{{"refreshes per expiry", "", ms(2.718), 2.75}}
+	return &Report{Sections: []*Section{
+		{Scenario: "cold", Title: "cold: 8 processes × 64 callers", Server: "embedded Redis", Rows: rows},
+		{Scenario: "hot", Title: "hot: one more", Server: "embedded Redis", Rows: rows[3:]},
+	}}
 }
 
 func TestReportGolden(t *testing.T) {
@@ -166,6 +213,7 @@ func TestReportGolden(t *testing.T) {
 		write func(*bytes.Buffer) error
 	}{
 		{"bench-report.txt", func(b *bytes.Buffer) error { return sampleReport().WriteTable(b) }},
+		{"bench-list.txt", func(b *bytes.Buffer) error { return WriteList(b) }},
 		{"bench-report.json", func(b *bytes.Buffer) error { return sampleReport().WriteJSON(b) }},
 	}
 	for _, tt := range tests {

@@ -2,28 +2,36 @@ package bench
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
-
-	"github.com/getorprime/getorprime/internal/bench/monotime"
 )
 
-// Scenario is one way to press strategies: a stage, what happens on it, and the promises its outcome is held against.
+// Scenario is one way to press strategies: what happens, and the promises that the outcome is held against.
 //
-// To add one: a file with the type, and a line in scenarios.
-type Scenario interface {
+// To add one: a file with a function that returns it, and a line in scenarios.
+type Scenario struct {
 	// Name is what a user calls it.
-	Name() string
-	// Title is the heading of its table.
-	Title(o *Options) string
-	// Setup brings the workers of one strategy to where the run begins; what it costs is not measured.
-	Setup(ctx context.Context, s *Stage) error
-	// Run lets that strategy do it and returns what was seen.
-	Run(ctx context.Context, s *Stage) (*Outcome, error)
+	Name string
+	// About says in a line what happens.
+	About string
+	// Defaults are the options that are used where none are given; what they leave out too is usual's.
+	Defaults Options
+	// Faults says that the workers reach Redis through a proxy that can be told to fail.
+	Faults bool
+	// Budget is how long a call may spend in Redis before that counts as an outage. Default: so long that a swamped machine is none.
+	Budget time.Duration
+	// Run lets one strategy do it and returns what was seen.
+	Run func(ctx context.Context, s *Stage) (*Outcome, error)
 	// Promises are checked for every outcome, in this order.
-	Promises() []Promise
-	// Verdict says a row in words, beginning with the strategy's name.
-	Verdict(r Row) string
+	Promises []Promise
+	// Verdict says what a row shows in words, which follow the strategy's name.
+	Verdict func(r *Row) string
+}
+
+// usual are the defaults of scenarios that have none of their own.
+var usual = Options{
+	Strategies: []string{"none", "singleflight", "classic", "lock-only", "getorprime"},
+	Processes:  8, Callers: 64, Load: 100 * time.Millisecond, TTL: time.Minute, Runs: 1, Seed: 1, Duration: 5 * time.Second, Rate: 400,
 }
 
 // Promise is something a cache should keep in a scenario.
@@ -32,67 +40,40 @@ type Promise struct {
 	Kept func(o *Outcome) bool
 }
 
-// Outcome is what was seen of one strategy in one run.
-type Outcome struct {
-	// Loads counts the loads that began, over all processes.
-	Loads int
-	// Errors counts the callers that got an error; FirstError is one of theirs.
-	Errors     int
-	FirstError string
-	// Latencies are the times from the common start to each caller's return, sorted.
-	Latencies []time.Duration
-	// Bound is how long a caller may take at most.
-	Bound time.Duration
-	// Wake is the time from the end of the first load to the last caller's return; nil if no load ended with a value.
-	Wake *time.Duration
-	// Answers are the digests of the values that callers got, each once; Loaded holds those of all values loaded.
-	Answers, Loaded map[string]bool
-	// Commands counts the commands that Redis executed meanwhile; nil where the server does not count.
-	Commands *int64
-}
-
 // scenarios are all scenarios.
-var scenarios = []Scenario{cold{}}
+var scenarios = []*Scenario{
+	cold(), expiry(), early(), slowLoader(), failingLoader(), panickingLoader(), leaderKilled(), leaderPaused(),
+	invalidateStorm(), massExpiry(), hotKey(), redisOutage(), lostMessages(), lockHerd(),
+}
 
 // ScenarioNames returns the names of all scenarios.
 func ScenarioNames() []string {
 	var names []string
 	for _, s := range scenarios {
-		names = append(names, s.Name())
+		names = append(names, s.Name)
 	}
 	return names
 }
 
-func findScenario(name string) (Scenario, error) {
-	for _, s := range scenarios {
-		if s.Name() == name {
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("no scenario is named %q", name)
+// mustFind finds a scenario whose name was checked.
+func mustFind(name string) *Scenario {
+	i := slices.IndexFunc(scenarios, func(s *Scenario) bool { return s.Name == name })
+	return scenarios[i]
 }
 
-// Stage is where one strategy runs: its workers, and what the scenario may ask of the server.
-type Stage struct {
-	Options *Options
-	fleet   *fleet
-	server  *server
-}
+// Promises that several scenarios ask for.
+var (
+	oneLoad  = Promise{"G1 one load", func(o *Outcome) bool { return o.Loads == 1 }}
+	noErrors = Promise{"G3/G7 no errors", func(o *Outcome) bool { return o.Errors == 0 }}
+	equal    = Promise{"equal answers", equalAnswers}
+	notStuck = Promise{"nobody stuck", func(o *Outcome) bool { return o.Slowest <= o.Bound }}
+	noStale  = Promise{"G2 nothing stale", func(o *Outcome) bool { return o.Stale != nil && *o.Stale == 0 }}
+)
 
-// Herd makes one call of id by every caller of every process, all released at one instant, and returns what was seen. Loads of id take
-// load. Callers that are not back after the [Outcome]'s Bound are cut off with an error.
-func (s *Stage) Herd(ctx context.Context, id string, load time.Duration) (*Outcome, error) {
-	call := order{Do: doCall, ID: id, Callers: s.Options.Callers, Load: load, Bound: callBound(load)}
-	if err := s.fleet.arm(ctx, call); err != nil {
-		return nil, err
+// equalAnswers holds if there was one answer, and a load made it.
+func equalAnswers(o *Outcome) bool {
+	for answer := range o.Answers {
+		return len(o.Answers) == 1 && o.Loaded[answer]
 	}
-	counted := s.server.countCommands(ctx)
-	start := monotime.Now().Add(releaseLead(len(s.fleet.workers)))
-	results, err := s.fleet.release(ctx, start, call.Bound)
-	if err != nil {
-		return nil, err
-	}
-	o := merge(results, start)
-	o.Bound, o.Commands = call.Bound, counted()
-	return o, nil
+	return false
 }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/getorprime/getorprime/internal/bench/monotime"
+	"github.com/getorprime/getorprime/internal/proxy"
 	"github.com/getorprime/getorprime/internal/redisembed"
 	"github.com/getorprime/getorprime/internal/redisstat"
 )
@@ -76,17 +79,47 @@ func (s *server) String() string {
 	return "Redis at " + s.admin.Options().Addr
 }
 
-// countCommands begins to count the commands that the server executes, for whomever. The function returned says how many they were, nil
-// if the server does not count.
-func (s *server) countCommands(ctx context.Context) func() *int64 {
+// behindProxy starts a proxy to the server and returns it with the URL that leads through it.
+func (s *server) behindProxy() (*proxy.Proxy, string, error) {
+	u, err := url.Parse(s.url)
+	if err != nil || u.Scheme != "redis" {
+		return nil, "", fmt.Errorf("bench: this scenario needs a server at redis://, without TLS: its connections lead through a proxy")
+	}
+	p, err := proxy.New(s.admin.Options().Addr)
+	if err != nil {
+		return nil, "", fmt.Errorf("bench: %w", err)
+	}
+	u.Host = p.Addr()
+	return p, u.String(), nil
+}
+
+// watchCommands begins to count the commands that the server executes, for whomever. The function returned says how many they were, nil
+// if the server does not count, and how many in each step.
+func (s *server) watchCommands(ctx context.Context) func() (*int64, []int64) {
+	ctx, stop := context.WithCancel(ctx)
 	before, err := redisstat.CommandCount(ctx, s.admin)
-	return func() *int64 {
-		after, errAfter := redisstat.CommandCount(ctx, s.admin)
-		if err != nil || errAfter != nil {
-			return nil
+	if err != nil {
+		return func() (*int64, []int64) { stop(); return nil, nil }
+	}
+	var steps []int64
+	last := before
+	look := func() {
+		if now, err := redisstat.CommandCount(context.WithoutCancel(ctx), s.admin); err == nil {
+			steps, last = append(steps, now-last), now
 		}
-		n := after - before
-		return &n
+	}
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for monotime.Sleep(ctx, step) == nil {
+			look()
+		}
+	})
+	return func() (*int64, []int64) {
+		stop()
+		looking.Wait()
+		look()
+		n := last - before
+		return &n, steps
 	}
 }
 

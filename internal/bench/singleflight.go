@@ -26,4 +26,8 @@ func (s *flights) Get(ctx context.Context, id string) ([]byte, error) {
 	return value.([]byte), nil
 }
 
+func (s *flights) Invalidate(ctx context.Context, id string) error {
+	return s.aside.Invalidate(ctx, id)
+}
+
 func (s *flights) Close(ctx context.Context) error { return s.aside.Close(ctx) }

@@ -10,17 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// WriteTable writes the report to be read by people: a heading, a row for each strategy, and below it what the figures say in words,
-// this module's own cache first.
+// WriteTable writes the report to be read by people: for each scenario a heading, a row for each strategy, and below it what the figures
+// say in words, this module's own cache first.
 func (r *Report) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n%s\n\n", r.Title, r.Server)
-	if err := r.writeRows(w); err != nil {
+	for i, s := range r.Sections {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := s.writeTable(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Section) writeTable(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n%s\n\n", s.Title, s.Server)
+	if err := s.writeRows(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	rows := slices.SortedStableFunc(slices.Values(r.Rows), func(a, b Row) int { return oursFirst(a) - oursFirst(b) })
+	rows := slices.SortedStableFunc(slices.Values(s.Rows), func(a, b *Row) int { return oursFirst(a) - oursFirst(b) })
 	for _, row := range rows {
-		if err := r.writeVerdict(w, row); err != nil {
+		if _, err := fmt.Fprintln(w, row.words()); err != nil {
 			return err
 		}
 	}
@@ -28,33 +40,33 @@ func (r *Report) WriteTable(w io.Writer) error {
 }
 
 // writeRows aligns figures to the right. The first column is text, and padded to be aligned to the left; the last is text, and left alone.
-func (r *Report) writeRows(w io.Writer) error {
+func (s *Section) writeRows(w io.Writer) error {
 	width := len("strategy")
-	for _, row := range r.Rows {
+	for _, row := range s.Rows {
 		width = max(width, utf8.RuneCountInString(row.Strategy))
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "%-*s\tloads\terrors\tp50 ms\tp99 ms\tmax ms\twake ms\tcommands\t  broken promises\n", width, "strategy")
-	for _, row := range r.Rows {
-		fmt.Fprintf(tw, "%-*s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t  %s\n", width, row.Strategy, row.Loads, row.Errors, row.P50MS, row.P99MS, row.MaxMS,
-			optional("%.1f", row.WakeMS), optional("%d", row.RedisCommands), cmp.Or(strings.Join(row.Broken, ", "), "none"))
+	fmt.Fprintf(tw, "%-*s\tloads\terrors\tstale\tp50 ms\tp99 ms\tmax ms\twake ms\tcommands\t  broken promises\n", width, "strategy")
+	for _, row := range s.Rows {
+		fmt.Fprintf(tw, "%-*s\t%d\t%d\t%s\t%.1f\t%.1f\t%.1f\t%s\t%s\t  %s\n", width, row.Strategy, row.Loads, row.Errors, optional("%d", row.StaleReads),
+			row.P50MS, row.P99MS, row.MaxMS, optional("%.1f", row.WakeMS), optional("%d", row.RedisCommands), cmp.Or(strings.Join(row.Broken, ", "), "none"))
 	}
 	return tw.Flush()
 }
 
-func (r *Report) writeVerdict(w io.Writer, row Row) error {
-	words := r.verdict(row)
-	if row.firstError != "" {
-		words += fmt.Sprintf(" (%s)", row.firstError)
+// words says what the row shows, in a sentence.
+func (r *Row) words() string {
+	words := r.Strategy + ": " + r.Verdict
+	if r.firstError != "" {
+		words += fmt.Sprintf(" (%s)", r.firstError)
 	}
-	if row.ours && len(row.Broken) > 0 {
-		words += ". It BROKE its promises: " + strings.Join(row.Broken, ", ")
+	if r.ours && len(r.Broken) > 0 {
+		words += ". It BROKE its promises: " + strings.Join(r.Broken, ", ")
 	}
-	_, err := fmt.Fprintln(w, words+".")
-	return err
+	return words + "."
 }
 
-func oursFirst(row Row) int {
+func oursFirst(row *Row) int {
 	if row.ours {
 		return 0
 	}

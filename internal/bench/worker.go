@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/getorprime/getorprime/internal/bench/monotime"
 	"github.com/getorprime/getorprime/internal/origin"
 )
 
@@ -74,10 +76,19 @@ func readError(err error) error {
 
 // worker is one instance of a strategy and the callers parked before it.
 type worker struct {
-	redis    *redis.Client
-	origin   *origin.Origin
-	strategy Strategy
-	herd     *herd
+	process   int
+	processes int
+	seed      uint64
+	namespace string
+	redis     *redis.Client
+	board     *board
+	unmap     func()
+	origin    *origin.Origin
+	strategy  Strategy
+	herd      *herd
+	kind      string
+	endpoint  *endpoint    // opened when it is first needed
+	until     atomic.Int64 // a monotime.Instant, or 0
 }
 
 func (w *worker) obey(ctx context.Context, o order) reply {
@@ -87,12 +98,14 @@ func (w *worker) obey(ctx context.Context, o order) reply {
 	case o.Do == doOpen && w.strategy == nil && o.Open != nil:
 		err = w.open(ctx, *o.Open)
 	case o.Do == doCall && w.strategy != nil && w.herd == nil:
-		w.origin.SetDelay(o.Load)
-		w.herd = parkHerd(o, w.strategy)
+		w.origin.Set(o.Load, o.Mode)
+		err = w.park(o)
 	case o.Do == doRelease && w.herd != nil:
 		r.Result = w.herd.release(ctx, o.At)
 		r.Result.Loads = w.origin.Loads(w.herd.id)
 		w.herd = nil
+	case o.Do == doDrive && w.strategy != nil && o.Drive != nil:
+		r.Result = w.drive(ctx, o)
 	default:
 		err = fmt.Errorf("order %q does not fit here", o.Do)
 	}
@@ -115,12 +128,44 @@ func (w *worker) open(ctx context.Context, s setup) error {
 	if err := w.redis.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("no answer from Redis: %w", err)
 	}
+	w.kind = s.Strategy
+	w.process, w.processes, w.seed, w.namespace = s.Process, s.Processes, s.Seed, s.Namespace
+	if w.board, w.unmap, err = openBoard(s.Board); err != nil {
+		return err
+	}
 	w.origin = origin.New(s.Seed, uint64(s.Process), 0)
-	w.strategy, err = k.open(Site{Redis: w.redis, Namespace: s.Namespace, TTL: s.TTL, LoadTimeout: s.LoadTimeout, Load: w.origin.Load})
+	w.origin.Begin = func(id string) uint64 { return w.board.begin(s.Process, id) }
+	w.origin.End = func(string) { w.board.end(s.Process) }
+	w.strategy, err = k.open(Site{
+		Redis: w.redis, Namespace: s.Namespace, TTL: s.TTL, Valid: w.valid, LoadTimeout: s.LoadTimeout, Budget: s.Budget, Load: w.origin.Load,
+	})
 	return err
 }
 
+// park parks callers before the strategy, or before the worker's endpoint.
+func (w *worker) park(o order) (err error) {
+	var target getter = w.strategy
+	if o.Post {
+		if w.endpoint == nil {
+			if w.endpoint, err = openEndpoint(w, w.kind); err != nil {
+				return err
+			}
+		}
+		target = w.endpoint
+	}
+	w.herd = parkHerd(o, target)
+	return nil
+}
+
+// valid is how long a value loaded now is valid, 0 if it does not say.
+func (w *worker) valid() time.Duration {
+	return max(0, monotime.Instant(w.until.Load()).Sub(monotime.Now()))
+}
+
 func (w *worker) close() {
+	if w.endpoint != nil {
+		w.endpoint.shut()
+	}
 	if w.strategy != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeBound)
 		defer cancel()
@@ -128,5 +173,8 @@ func (w *worker) close() {
 	}
 	if w.redis != nil {
 		w.redis.Close()
+	}
+	if w.unmap != nil {
+		w.unmap()
 	}
 }

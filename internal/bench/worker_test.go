@@ -42,10 +42,13 @@ func (d *driven) tell(t *testing.T, line string) {
 type answer struct {
 	Error  string
 	Result *struct {
-		Returned []monotime.Instant
-		Answers  []string
-		Errors   int
-		Loads    []struct{ Digest string }
+		Answers   []string
+		Calls     int
+		Errors    int
+		Stale     int
+		Latencies []time.Duration
+		Last      monotime.Instant
+		Loads     []struct{ Digest string }
 	}
 }
 
@@ -77,8 +80,8 @@ func openLine(t *testing.T, strategy string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	return fmt.Sprintf(`{"do":"open","open":{"redis_url":"redis://%s","namespace":"t:","strategy":%q,"ttl":%d,"load_timeout":%d,"processes":1}}`,
-		server.Addr(), strategy, time.Minute, time.Minute)
+	return fmt.Sprintf(`{"do":"open","open":{"redis_url":"redis://%s","namespace":"t:","board":%q,"strategy":%q,"ttl":%d,"load_timeout":%d,"budget":%d,"processes":1}}`,
+		server.Addr(), bench.BoardFile(t), strategy, time.Minute, time.Minute, time.Minute)
 }
 
 func TestWorkObeysOrders(t *testing.T) {
@@ -95,13 +98,18 @@ func TestWorkObeysOrders(t *testing.T) {
 		t.Fatalf("no result: %q", a.Error)
 	}
 	// A caller that is late finds a value; whoever loads answers with what it loaded.
-	if r := a.Result; len(r.Returned) != 3 || len(r.Loads) < 1 || len(r.Answers) != len(r.Loads) || r.Errors != 0 {
+	if r := a.Result; r.Calls != 3 || len(r.Loads) < 1 || len(r.Answers) != len(r.Loads) || r.Errors != 0 {
 		t.Fatalf("result %+v, want three callers, an answer for each load, and no error", *r)
 	}
-	for i, back := range a.Result.Returned {
-		if back < at {
-			t.Errorf("caller %d was back %v before the start", i, at.Sub(back))
+	for _, d := range a.Result.Latencies {
+		if d < 0 {
+			t.Errorf("a caller was back %v before the start", -d)
 		}
+	}
+	a = d.ask(t, fmt.Sprintf(`{"do":"drive","at":%d,"drive":{"keys":3,"callers":2,"duration":%d,"load":%d,"patience":%d,"blocked":%d,"writes":100}}`,
+		monotime.Now(), 200*time.Millisecond, time.Millisecond, time.Minute, time.Minute))
+	if r := a.Result; r == nil || r.Calls < 10 || r.Errors != 0 {
+		t.Fatalf("result %+v, %q; want many calls and no error", r, a.Error)
 	}
 	d.in.Close()
 	if err := d.end(t); err != nil {
@@ -115,6 +123,7 @@ func TestWorkRefusesOrders(t *testing.T) {
 	}{
 		{"unknown", `{"do":"dance"}`, "does not fit"},
 		{"call before open", `{"do":"call"}`, "does not fit"},
+		{"drive before open", `{"do":"drive","drive":{}}`, "does not fit"},
 		{"release before call", `{"do":"release"}`, "does not fit"},
 		{"open without what", `{"do":"open"}`, "does not fit"},
 		{"unknown strategy", `{"do":"open","open":{"strategy":"x","redis_url":"redis://127.0.0.1"}}`, "no strategy"},
@@ -164,7 +173,7 @@ func makeBusy(t *testing.T, d *driven) {
 	t.Helper()
 	server := redistest.Start(t)
 	client := server.Client(t)
-	open := fmt.Sprintf(`{"do":"open","open":{"redis_url":%q,"namespace":"t:","strategy":"classic","ttl":%d,"processes":1}}`, server.URL(), time.Minute)
+	open := fmt.Sprintf(`{"do":"open","open":{"redis_url":%q,"namespace":"t:","board":%q,"strategy":"classic","ttl":%d,"processes":1}}`, server.URL(), bench.BoardFile(t), time.Minute)
 	for _, line := range []string{open, fmt.Sprintf(`{"do":"call","id":"x","callers":1,"load":%d,"bound":%d}`, time.Hour, 2*time.Hour)} {
 		if a := d.ask(t, line); a.Error != "" {
 			t.Fatal(a.Error)

@@ -75,7 +75,7 @@ func TestLoadsAreKeptByID(t *testing.T) {
 
 func TestCancelledLoadIsRecordedWithoutPayload(t *testing.T) {
 	o := origin.New(1, 0, 0)
-	o.SetDelay(time.Hour)
+	o.Set(time.Hour, origin.Works)
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)

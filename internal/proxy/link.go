@@ -172,7 +172,7 @@ func (l *link) pass(b []byte, down *queue) bool {
 		}
 		return true
 	}
-	if l.proxy.swallow(l) {
+	if l.proxy.swallow(l) || l.proxy.losing.Load() && bytes.Contains(b, []byte("$7\r\nmessage\r\n")) {
 		return true
 	}
 	_, toClient := l.proxy.delays()

@@ -39,6 +39,7 @@ type Proxy struct {
 	work   sync.WaitGroup
 
 	delivered atomic.Int64
+	losing    atomic.Bool
 
 	mu        sync.Mutex   // guards the rest
 	listener  net.Listener // nil while cut
@@ -113,6 +114,10 @@ func (p *Proxy) Cut() {
 	p.stopListening()
 	p.abort(func(*link) bool { return true })
 }
+
+// LoseMessages loses, while it is set, all that reaches subscribers in one
+// packet with a published message; the rest passes.
+func (p *Proxy) LoseMessages(lose bool) { p.losing.Store(lose) }
 
 // BlackHole makes the network silent until [Proxy.Heal]: connections stay and
 // can be made, and what is sent over them disappears.
