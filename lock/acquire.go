@@ -27,7 +27,7 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts *AcquireOptions)
 	if err != nil {
 		return nil, err
 	}
-	return l.acquire(ctx, h)
+	return l.attempt(ctx, h, (*Locker).acquire)
 }
 
 // TryAcquire gets the lock of that name if it is free, and else returns
@@ -38,7 +38,23 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts *AcquireOptio
 	if err != nil {
 		return nil, err
 	}
-	return l.tryAcquire(ctx, h)
+	return l.attempt(ctx, h, (*Locker).tryAcquire)
+}
+
+// attempt makes one attempt to acquire a lock. Close waits for its end.
+func (l *Locker) attempt(ctx context.Context, h *Lease, how func(*Locker, context.Context, *Lease) (*Lease, error)) (*Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, errors.Join(ErrNotAcquired, err)
+	}
+	if !l.enter() {
+		return nil, ErrClosed
+	}
+	defer l.exit()
+	got, err := how(l, ctx, h)
+	if err != nil {
+		l.abandon(ctx, h)
+	}
+	return got, err
 }
 
 func (l *Locker) acquire(ctx context.Context, h *Lease) (*Lease, error) {
@@ -105,9 +121,6 @@ func (l *Locker) prepare(name string, opts *AcquireOptions) (*Lease, error) {
 	if err := errors.Join(checkName(name), h.validate()); err != nil {
 		return nil, err
 	}
-	if l.stop.Err() != nil {
-		return nil, ErrClosed
-	}
 	return h, nil
 }
 
@@ -116,12 +129,22 @@ func (h *Lease) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, ErrAlreadyRan):
 		return err
-	case ctx.Err() != nil:
-		return errors.Join(ErrNotAcquired, ctx.Err())
+	case ended(ctx) != nil:
+		return errors.Join(ErrNotAcquired, ended(ctx))
 	case command.IsWrongType(err):
 		return fmt.Errorf("lock: %q is in use with another number of Holders, or its key %q holds something else: %w", h.name, h.key, err)
 	}
 	return unavailable("acquiring", h.name, err)
+}
+
+// ended is ctx.Err(), and says so from the deadline on: a command that ends there
+// may be noticed before the context's own timer.
+func ended(ctx context.Context) error {
+	at, limited := ctx.Deadline()
+	if err := ctx.Err(); err != nil || !limited || time.Now().Before(at) {
+		return err
+	}
+	return context.DeadlineExceeded
 }
 
 // ask asks for the lock, in as many deliveries as it takes to learn the answer.
@@ -133,19 +156,19 @@ func (h *Lease) failed(ctx context.Context, err error) error {
 // age is how long the caller has waited, in milliseconds, if its process is to be
 // noted as waiting; next the same for the one who waits behind it; or -1.
 func (l *Locker) ask(ctx context.Context, h *Lease, age, next int64) (got bool, err error) {
-	start := time.Now()
-	if age < 0 && next < 0 && h.plain() {
-		if got, err = l.claim(ctx, h); !command.MayMend(err) {
-			return got, err
-		}
+	ctx = command.WithBudget(ctx, l.opts.RedisBudget)
+	plain := age < 0 && next < 0 && h.plain()
+	if plain {
+		got, err = l.claim(ctx, h)
 	}
-	ctx = command.WithBudget(ctx, l.opts.RedisBudget-time.Since(start))
-	err = command.Retry(ctx, func() (err error) {
-		got, err = l.request(ctx, h, age, next)
-		return err
-	})
-	if err != nil {
-		l.abandon(ctx, h)
+	if !plain || command.MayMend(err) {
+		err = command.Retry(ctx, func() (err error) {
+			got, err = l.request(ctx, h, age, next)
+			return err
+		})
+	}
+	if err == nil && h.ran {
+		err = ErrAlreadyRan
 	}
 	return got, err
 }
@@ -214,7 +237,7 @@ func (l *Locker) request(ctx context.Context, h *Lease, age, next int64) (got bo
 		h.fence.Store(n[2])
 		return true, nil
 	case 2:
-		return false, ErrAlreadyRan
+		h.ran = true
 	}
 	h.left = time.Duration(n[1]) * time.Millisecond
 	return false, nil
@@ -227,33 +250,59 @@ func digit(b bool) int {
 	return 0
 }
 
-// abandon releases what may have been got in replies that were lost, as far as
-// the budget allows: it lapses by itself.
+// abandon releases what may have been got in replies that were lost. The caller
+// does not wait for that: its time is over, or its budget spent. A request that was
+// given up may arrive after its release did, so it is looked for again.
 func (l *Locker) abandon(ctx context.Context, h *Lease) {
-	ctx = command.Detached(ctx, l.opts.RedisBudget/4)
-	for _, v := range h.earlier {
-		if _, err := l.release(ctx, h, v, remains{}); err != nil {
-			return
+	if len(h.earlier) == 0 {
+		return
+	}
+	l.leaving.Go(func() {
+		lost := h.earlier
+		for _, pause := range [...]time.Duration{0, 20 * time.Millisecond, 200 * time.Millisecond} {
+			select {
+			case <-time.After(pause):
+			case <-l.stop.Done():
+			}
+			var err error
+			lost, err = l.reclaim(command.Apart(ctx, l.opts.RedisBudget), h, lost)
+			if err != nil || len(lost) == 0 {
+				return // what is left lapses by itself
+			}
+		}
+	})
+}
+
+// reclaim releases what is found of values in lost replies, and returns the others.
+func (l *Locker) reclaim(ctx context.Context, h *Lease, lost []any) (others []any, err error) {
+	for i, v := range lost {
+		held, err := l.release(ctx, h, v, remains{})
+		switch {
+		case err != nil:
+			return lost[i:], err
+		case !held:
+			others = append(others, v)
 		}
 	}
+	return others, nil
 }
 
 // granted begins a lease, unless the reply came too late.
 func (l *Locker) granted(ctx context.Context, h *Lease) (*Lease, error) {
 	h.begin(ctx)
+	var err error
 	switch late := h.held.Ended(); {
 	case ctx.Err() != nil:
-		_ = h.Release(ctx)
-		return nil, errors.Join(ErrNotAcquired, ctx.Err())
+		err = errors.Join(ErrNotAcquired, ctx.Err())
 	case late:
-		took := time.Since(h.sent)
-		_ = h.Release(ctx)
-		return nil, unavailable("acquiring", h.name, fmt.Errorf("the answer took %v, the TTL is %v", took, h.TTL))
+		err = unavailable("acquiring", h.name, fmt.Errorf("the answer took %v, the TTL is %v", time.Since(h.sent), h.TTL))
 	case !l.keep(h):
-		_ = h.Release(ctx)
-		return nil, ErrClosed
+		err = ErrClosed
+	default:
+		return h, nil
 	}
-	return h, nil
+	l.leaving.Go(func() { _ = h.Release(ctx) })
+	return nil, err
 }
 
 // keep takes a lease into the books, unless the locker was closed.

@@ -11,7 +11,8 @@
 //  3. If a renewal finds the key gone or another's, or none succeeds in time, the
 //     context is cancelled with the cause [ErrLost]: 1 % and 2 ms before the TTL
 //     has passed since the last successful renewal was sent, by the monotonic
-//     clock and the wall clock, whichever says so first.
+//     clock and the wall clock, whichever says so first. Who needs time to come to
+//     an end asks for [AcquireOptions].Grace.
 //  4. [Lease.Release] deletes the key if it is still the holder's, and names the
 //     process that has waited longest as the next.
 //

@@ -3,11 +3,13 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/getorprime/getorprime/internal/proxy"
 	"github.com/getorprime/getorprime/internal/redisembed"
 	"github.com/getorprime/getorprime/internal/redistest"
 	"github.com/getorprime/getorprime/lock"
@@ -72,6 +74,27 @@ func wantErr(tb testing.TB, what string, got, want error) {
 	}
 }
 
+// newProxy puts a faulty network before the server at addr.
+func newProxy(tb testing.TB, addr string) (*proxy.Proxy, *redis.Client) {
+	tb.Helper()
+	p, err := proxy.New(addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: p.Addr()})
+	tb.Cleanup(func() { client.Close(); p.Close() })
+	return p, client
+}
+
+// gone waits until a lock's key is gone.
+func gone(tb testing.TB, client redis.UniversalClient, name string, within time.Duration) {
+	tb.Helper()
+	redistest.Eventually(tb, within, func() bool {
+		n, err := client.Exists(tb.Context(), "lock:{"+name+"}").Result()
+		return err == nil && n == 0
+	}, fmt.Sprintf("%q is free", name))
+}
+
 // onEach runs a test on a real server, on a real cluster, and on the embedded
 // server.
 func onEach(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
@@ -87,4 +110,19 @@ func onEach(t *testing.T, test func(t *testing.T, client redis.UniversalClient))
 		t.Cleanup(func() { client.Close() })
 		test(t, client)
 	})
+}
+
+// renewals waits until keys have lived for two more of their TTLs, which they do
+// only if they are renewed.
+func renewals(tb testing.TB, client redis.UniversalClient, ttl time.Duration, keys ...string) {
+	tb.Helper()
+	until := time.Now().Add(2 * ttl)
+	redistest.Eventually(tb, bound, func() bool {
+		for _, key := range keys {
+			if left := client.PTTL(tb.Context(), key).Val(); left <= 0 {
+				tb.Fatalf("%s was not renewed: %v left", key, left)
+			}
+		}
+		return time.Now().After(until)
+	}, "two TTLs have passed")
 }

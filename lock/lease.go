@@ -42,6 +42,7 @@ type Lease struct {
 	sent    time.Time     // when the latest one was
 	left    time.Duration // until a place may be free, if others hold it
 	more    bool          // there are places left
+	ran     bool          // the marker says that the task ran
 
 	// From then on it is held.
 	ctx      context.Context
@@ -58,7 +59,7 @@ type Lease struct {
 func (h *Lease) begin(ctx context.Context) {
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	h.locker.keeper.KeepIn(&h.held, lease.Grant{
-		Holder: (*keeping)(h), TTL: h.TTL, Since: h.sent, MaxHold: h.MaxHold, Validity: validity(h.TTL),
+		Holder: (*keeping)(h), TTL: h.TTL, Since: h.sent, MaxHold: h.MaxHold, Validity: validity(h.TTL) - h.Grace,
 	})
 }
 
@@ -90,13 +91,31 @@ func (k *keeping) Over() {
 	k.cancel(fmt.Errorf("%w: held %q for MaxHold %v", ErrLost, k.name, k.MaxHold))
 }
 
-// Context returns a context derived from that of Acquire. It is cancelled when
-// the lease ends: with the cause [ErrLost] before the lock can lapse on the
-// server, or with [ErrReleased].
-func (h *Lease) Context() context.Context { return h.ctx }
+// Context returns a context derived from that of Acquire, in which [LeaseFrom]
+// finds the lease. It is cancelled when the lease ends: with the cause [ErrLost]
+// before the lock can lapse on the server, [AcquireOptions].Grace earlier if that
+// was asked for, or with [ErrReleased].
+func (h *Lease) Context() context.Context { return context.WithValue(h.ctx, leaseKey{}, h) }
 
 // Name returns the lock's name.
 func (h *Lease) Name() string { return h.name }
+
+// Token returns the 128 random bits, in hexadecimal, by which the lock's key names
+// this holder. No two leases have the same.
+func (h *Lease) Token() string {
+	value, _ := h.value.(string)
+	return value[1 : 1+tokenLen]
+}
+
+// tokenLen is the length of a token in hexadecimal.
+const tokenLen = 32
+
+// Left returns how long the lock lasts on the server at least, counted from the
+// last successful renewal, less what [Lease.Context] keeps back for clocks. Each
+// renewal moves it up again, to at most the TTL. When the context ends because no
+// renewal succeeded, [AcquireOptions].Grace is left. It may be negative, and does
+// not know of a lock that was removed.
+func (h *Lease) Left() time.Duration { return h.held.Left() + h.Grace }
 
 // Err returns nil while the lease holds, and then [ErrLost] or [ErrReleased].
 // What is true when Err looks may change before the caller acts on it; only a
@@ -180,7 +199,7 @@ func (h *Lease) end(ctx context.Context, left remains) error {
 	}
 	lost := h.held.Stop()
 	h.cancel(ErrReleased)
-	held, err := h.locker.release(command.Detached(ctx, h.locker.opts.RedisBudget), h, h.value, left)
+	held, err := h.locker.release(command.Apart(ctx, h.locker.opts.RedisBudget), h, h.value, left)
 	switch {
 	case lost, err == nil && !held:
 		h.err = ErrLost

@@ -45,22 +45,14 @@ type waiter struct {
 	place *list.Element
 }
 
-// contended reports whether somebody in this process waits for key.
-func (l *Locker) contended(key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines[key] != nil
-}
-
 // wait gets the lock when it is the caller's turn.
 func (l *Locker) wait(ctx context.Context, h *Lease) (*Lease, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.stop, func() { cancel(ErrClosed) })()
 	if h.Wait > 0 {
-		var stop context.CancelFunc
-		limited, stop = context.WithTimeoutCause(limited, h.Wait, errHeld)
-		defer stop()
+		// Not a deadline, which would end a command whose outcome is then unknown.
+		defer time.AfterFunc(h.Wait, func() { cancel(errHeld) }).Stop()
 	}
 	ln, w := l.join(h)
 	select {
@@ -77,7 +69,7 @@ func (l *Locker) wait(ctx context.Context, h *Lease) (*Lease, error) {
 	case err == nil:
 		l.advance(ln, w, next, h.more)
 		return l.granted(ctx, h)
-	case limited.Err() != nil:
+	case ended(limited) != nil:
 		l.leave(ln, w)
 		return nil, h.gaveUp(ctx, limited)
 	}
@@ -92,8 +84,8 @@ func (l *Locker) wait(ctx context.Context, h *Lease) (*Lease, error) {
 // gaveUp says what ended the waiting.
 func (h *Lease) gaveUp(ctx, limited context.Context) error {
 	switch {
-	case ctx.Err() != nil:
-		return errors.Join(fmt.Errorf("%w: waited for %q", ErrNotAcquired, h.name), ctx.Err())
+	case ended(ctx) != nil:
+		return errors.Join(fmt.Errorf("%w: waited for %q", ErrNotAcquired, h.name), ended(ctx))
 	case errors.Is(context.Cause(limited), ErrClosed):
 		return ErrClosed
 	}
@@ -207,7 +199,6 @@ func (l *Locker) removeLocked(ln *line, w *waiter) {
 		if ln.noted {
 			l.leaving.Go(func() { l.withdraw(ln) })
 		}
-		l.emptyLocked()
 	case next != nil && head:
 		close(next.Value.(*waiter).turn)
 	}
@@ -216,9 +207,24 @@ func (l *Locker) removeLocked(ln *line, w *waiter) {
 // withdraw takes this process out of the queue in Redis and passes on what was
 // reserved for it. If that fails, the reservation and the place lapse.
 func (l *Locker) withdraw(ln *line) {
+	if l.inherited(ln) {
+		return
+	}
 	ctx := command.WithBudget(context.Background(), l.opts.RedisBudget)
 	_ = command.Retry(ctx, func() error {
 		_, err := leaveScript.Run(ctx, l.sender, ln.lock.keys[:], l.process, l.prefix, l.everyone, ln.lock.Holders)
 		return err
 	})
+}
+
+// inherited reports whether somebody in this process waits for the lock again,
+// and may then have what is noted and reserved.
+func (l *Locker) inherited(ln *line) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heir := l.lines[ln.lock.key]
+	if heir != nil {
+		heir.noted = true
+	}
+	return heir != nil
 }

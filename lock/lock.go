@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -31,14 +32,15 @@ type Locker struct {
 	everyone any // 1: PUBLISH does not tell whether anybody listened
 	lifetime any // TTL in milliseconds
 
-	leaving sync.WaitGroup // processes taking back their place in Redis's queue
+	leaving sync.WaitGroup // what is being given back without anybody waiting for it
 
-	mu     sync.Mutex // guards what follows
-	closed bool
-	held   map[*Lease]struct{}
-	asking map[string]struct{} // for which locks somebody asks without waiting, by key
-	empty  chan struct{}       // closed when nothing is held and nobody waits, after Close
-	lines  map[string]*line    // who waits in this process, by key
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	callers int // who are acquiring a lock
+	held    map[*Lease]struct{}
+	asking  map[string]struct{} // for which locks somebody asks without waiting, by key
+	empty   chan struct{}       // closed when nothing is held and nobody acquires, after Close
+	lines   map[string]*line    // who waits in this process, by key
 }
 
 // New returns a locker on client. It neither connects nor starts anything. The
@@ -79,31 +81,69 @@ func newToken() (tok [16]byte) {
 // the contexts of the leases that are left, which lapse within their TTL, and
 // returns an error that tells how many. It may be called more than once.
 func (l *Locker) Close(ctx context.Context) error {
+	empty := l.refuse()
+	l.cancel(ErrClosed)
+	select {
+	case <-empty:
+		return l.stopped(ctx, &l.leaving)
+	case <-ctx.Done():
+		return errors.Join(l.forsake(context.Cause(ctx)), l.stopped(ctx, nil))
+	}
+}
+
+// refuse lets nobody in any more, and returns what is closed when all are gone.
+func (l *Locker) refuse() <-chan struct{} {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.closed {
 		l.closed, l.empty = true, make(chan struct{})
 		l.emptyLocked()
 	}
-	empty := l.empty
-	l.mu.Unlock()
-	l.cancel(ErrClosed)
+	return l.empty
+}
 
-	var err error
+// stopped ends renewing and listening, after leaving if that is given, and returns
+// when that is done. A handshake with a server that does not answer cannot be
+// interrupted; it is left to its own timeout when ctx ends.
+func (l *Locker) stopped(ctx context.Context, leaving *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if leaving != nil {
+			leaving.Wait()
+		}
+		l.keeper.Close()
+		l.bus.Close()
+	}()
 	select {
-	case <-empty:
-		l.leaving.Wait()
+	case <-done:
+		return nil
 	case <-ctx.Done():
-		err = l.forsake(context.Cause(ctx))
+		return context.Cause(ctx)
 	}
-	l.keeper.Close()
-	l.bus.Close()
-	return err
+}
+
+// enter counts a caller in, unless the locker was closed. It is followed by exit.
+func (l *Locker) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.callers++
+	}
+	return !l.closed
+}
+
+func (l *Locker) exit() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.callers--
+	l.emptyLocked()
 }
 
 // emptyLocked tells who closed the locker when nothing is held any more and
-// nobody waits.
+// nobody acquires.
 func (l *Locker) emptyLocked() {
-	if l.closed && len(l.held) == 0 && len(l.lines) == 0 {
+	if l.closed && len(l.held) == 0 && l.callers == 0 {
 		select {
 		case <-l.empty:
 		default:

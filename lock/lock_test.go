@@ -135,22 +135,22 @@ func fencesRise(t *testing.T, here, there *lock.Locker, client redis.UniversalCl
 }
 
 func renewed(t *testing.T, here, there *lock.Locker, _ redis.UniversalClient) {
-	for _, holders := range []int{1, 2} {
-		opts := &lock.AcquireOptions{TTL: 300 * time.Millisecond, Holders: holders}
-		var held []*lock.Lease
-		for range holders {
-			held = append(held, get(t, here, "renewed", opts))
-		}
-		over := time.Now().Add(time.Second)
-		redistest.Eventually(t, bound, func() bool {
-			_, err := there.TryAcquire(t.Context(), "renewed", opts)
-			wantErr(t, "TryAcquire beyond the TTL", err, lock.ErrNotAcquired)
-			return time.Now().After(over)
-		}, "a second has passed")
-		for _, h := range held {
-			release(t, h)
+	kinds := map[string]*lock.AcquireOptions{
+		"renewed": {TTL: 300 * time.Millisecond}, "renewed too": {TTL: 300 * time.Millisecond, Holders: 2},
+	}
+	for name, opts := range kinds {
+		for range max(1, opts.Holders) {
+			defer release(t, get(t, here, name, opts))
 		}
 	}
+	over := time.Now().Add(time.Second)
+	redistest.Eventually(t, bound, func() bool {
+		for name, opts := range kinds {
+			_, err := there.TryAcquire(t.Context(), name, opts)
+			wantErr(t, "TryAcquire beyond the TTL", err, lock.ErrNotAcquired)
+		}
+		return time.Now().After(over)
+	}, "a second has passed")
 }
 
 func removed(t *testing.T, here, _ *lock.Locker, client redis.UniversalClient) {

@@ -23,7 +23,8 @@ const (
 // Options changes how a [Locker] works. The zero value of each field stands for
 // its default.
 type Options struct {
-	// Namespace begins every key and channel. Default: "".
+	// Namespace begins every key and channel. It must not contain {}, which would
+	// keep the keys of a lock from sharing a slot of a cluster. Default: "".
 	Namespace string
 	// TTL is how long a lock outlives its holder's process; it is renewed at each
 	// third while it is held. From 10 ms to 24 h. Default: 10 s.
@@ -65,6 +66,7 @@ func (o *Options) withDefaults() Options {
 // validate reports all problems at once.
 func (o *Options) validate() error {
 	return errors.Join(
+		problem("Options.Namespace", o.Namespace, !strings.Contains(o.Namespace, "{}"), "must not contain {}"),
 		problem("Options.TTL", o.TTL, o.TTL >= minTTL && o.TTL <= maxTTL, "must be from 10ms to 24h"),
 		problem("Options.RedisBudget", o.RedisBudget, o.RedisBudget >= time.Millisecond, "must be at least 1ms"),
 		problem("Options.Info", len(o.Info), len(o.Info) <= maxInfo, "bytes long, must be at most 1024"),
@@ -85,6 +87,10 @@ type AcquireOptions struct {
 	// holder does: it is no longer renewed and its context is cancelled. Default:
 	// 0, never.
 	MaxHold time.Duration
+	// Grace is how much earlier than needed the lease's context is cancelled when
+	// the lock cannot be renewed, so that the holder has that long to come to an
+	// end before the lock can lapse. At most half of the TTL. Default: 0.
+	Grace time.Duration
 	// Holders is how many may hold the lock at once: with more than one it is a
 	// semaphore. All who use one name have to agree on it. Default: 1.
 	Holders int
@@ -118,6 +124,7 @@ func (o *AcquireOptions) validate() error {
 		problem("AcquireOptions.TTL", o.TTL, o.TTL >= minTTL && o.TTL <= maxTTL, "must be from 10ms to 24h"),
 		problem("AcquireOptions.Wait", o.Wait, o.Wait >= 0, "must not be negative"),
 		problem("AcquireOptions.MaxHold", o.MaxHold, o.MaxHold >= 0, "must not be negative"),
+		problem("AcquireOptions.Grace", o.Grace, o.Grace >= 0 && o.Grace <= o.TTL/2, "must be from 0 to half of the TTL"),
 		problem("AcquireOptions.Holders", o.Holders, o.Holders >= 1 && o.Holders <= maxHolders, "must be from 1 to 10000"),
 		problem("AcquireOptions.Info", len(o.Info), len(o.Info) <= maxInfo, "bytes long, must be at most 1024"),
 	)

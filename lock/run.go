@@ -22,6 +22,9 @@ type RunOptions struct {
 	MinHold time.Duration
 	// MaxHold ends the context of a task that takes longer. Default: 0, never.
 	MaxHold time.Duration
+	// Grace is how much earlier than needed the task's context is cancelled when
+	// the lock cannot be renewed: see [AcquireOptions]. Default: 0.
+	Grace time.Duration
 	// Slot names the occasion, as "2026-11": a task that succeeded in a slot is
 	// not run in it again, by any process, for SlotTTL. Default: "", every time.
 	Slot string
@@ -30,6 +33,9 @@ type RunOptions struct {
 	SlotTTL time.Duration
 	// Holders is how many processes may run the task at once. Default: 1.
 	Holders int
+	// Fenced gets the fence along with the lock, for a task that will ask for it:
+	// see [AcquireOptions]. Default: false.
+	Fenced bool
 	// Info is what operators are told. Default: the locker's.
 	Info string
 }
@@ -54,7 +60,7 @@ func (o *RunOptions) validate() error {
 
 func (o *RunOptions) acquire() *AcquireOptions {
 	return &AcquireOptions{
-		TTL: o.TTL, Wait: max(o.Wait, 0), MaxHold: o.MaxHold, Holders: o.Holders, Info: o.Info,
+		TTL: o.TTL, Wait: max(o.Wait, 0), MaxHold: o.MaxHold, Grace: o.Grace, Holders: o.Holders, Fenced: o.Fenced, Info: o.Info,
 	}
 }
 
@@ -79,11 +85,11 @@ func (l *Locker) Run(ctx context.Context, name string, task func(context.Context
 	if o.Slot != "" {
 		h.marker = h.key + markerSuffix + o.Slot
 	}
-	ask := l.acquire
+	how := (*Locker).acquire
 	if o.Wait == 0 {
-		ask = l.tryAcquire
+		how = (*Locker).tryAcquire
 	}
-	if h, err = ask(ctx, h); err != nil {
+	if h, err = l.attempt(ctx, h, how); err != nil {
 		return err
 	}
 	return h.run(task, &o)
@@ -98,7 +104,7 @@ func (h *Lease) run(task func(context.Context) error, o *RunOptions) (err error)
 		}
 	}()
 	start := time.Now()
-	if err := task(withLease(h)); err != nil {
+	if err := task(h.Context()); err != nil {
 		return err
 	}
 	left = remains{rest: max(0, o.MinHold-time.Since(start)), marker: h.marker, keep: o.SlotTTL}
@@ -107,10 +113,9 @@ func (h *Lease) run(task func(context.Context) error, o *RunOptions) (err error)
 
 type leaseKey struct{}
 
-func withLease(h *Lease) context.Context { return context.WithValue(h.ctx, leaseKey{}, h) }
-
-// LeaseFrom returns the lease that a task of [Locker.Run] or a request behind
-// lockhttp's middleware runs under, or nil.
+// LeaseFrom returns the lease of whose [Lease.Context] ctx is derived, or nil: the
+// one that a task of [Locker.Run] or a request behind lockhttp's middleware runs
+// under.
 func LeaseFrom(ctx context.Context) *Lease {
 	h, _ := ctx.Value(leaseKey{}).(*Lease)
 	return h

@@ -50,6 +50,12 @@ func Detached(ctx context.Context, d time.Duration) context.Context {
 	if b, ok := ctx.Value(budgetKey{}).(*budget); ok {
 		d = min(d, time.Duration(b.left.Load()))
 	}
+	return Apart(ctx, d)
+}
+
+// Apart is [Detached] with a budget of its own, whatever is left of one in ctx:
+// that is another call's.
+func Apart(ctx context.Context, d time.Duration) context.Context {
 	b := &detached{budget{Context: ctx}}
 	b.left.Store(int64(d))
 	return b

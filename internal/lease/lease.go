@@ -120,6 +120,15 @@ func (h *Held) Ended() bool {
 	return h.endedLocked()
 }
 
+// Left returns how much of Validity is left since the last successful renewal was
+// sent, by the clock that has gone further. It may be negative, and minds neither
+// MaxHold nor what a renewal has found out.
+func (h *Held) Left() time.Duration {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	return h.leftLocked(time.Now())
+}
+
 // Lose ends the lease: the holder has found out by itself that it is lost.
 func (h *Held) Lose() {
 	h.keeper.mu.Lock()
@@ -283,11 +292,15 @@ func (h *Held) interval() time.Duration {
 // leasedLocked reports whether there is a lease to renew.
 func (h *Held) leasedLocked() bool { return h.TTL > 0 && !h.lost }
 
-// expiredLocked reports whether the holder may no longer act. The monotonic clock
-// stands still while the machine sleeps, so the wall clock is asked too.
+// expiredLocked reports whether the holder may no longer act.
 func (h *Held) expiredLocked(now time.Time) bool {
-	return h.Validity > 0 && !h.lost &&
-		(now.Sub(h.renewed) >= h.Validity || now.Round(0).Sub(h.renewed.Round(0)) >= h.Validity)
+	return h.Validity > 0 && !h.lost && h.leftLocked(now) <= 0
+}
+
+// leftLocked is what is left of Validity. The monotonic clock stands still while
+// the machine sleeps, so the wall clock is asked too.
+func (h *Held) leftLocked(now time.Time) time.Duration {
+	return h.Validity - max(now.Sub(h.renewed), now.Round(0).Sub(h.renewed.Round(0)))
 }
 
 // nextLocked is when h needs attention again.

@@ -13,24 +13,34 @@ type process struct {
 	cmd  *exec.Cmd
 	log  logBuffer
 	done chan struct{} // closed once the process has been waited for
+	err  error         // how it ended; to be read once it is done
 }
 
 // startProcess runs path with args in dir.
 func startProcess(path string, args []string, dir string) (*process, error) {
+	p := newProcess(path, args...)
+	p.cmd.Dir, p.cmd.Stdout = dir, &p.log
+	return p, p.start()
+}
+
+// newProcess returns a process that is yet to be started. What it writes to its
+// standard error is kept.
+func newProcess(path string, args ...string) *process {
 	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{})}
-	p.cmd.Dir = dir
-	p.cmd.Stdout = &p.log
 	p.cmd.Stderr = &p.log
 	p.cmd.SysProcAttr = diesWithParent()
+	return p
+}
+
+func (p *process) start() error {
 	if err := fork(p.cmd); err != nil {
-		return nil, err
+		return err
 	}
 	go func() {
 		defer close(p.done)
-		// The exit status of a server that was stopped says nothing.
-		_ = p.cmd.Wait()
+		p.err = p.cmd.Wait()
 	}()
-	return p, nil
+	return nil
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }

@@ -5,7 +5,12 @@
 // process answers. The server is stopped when the test ends, also after
 // [Server.Pause]; on Linux it dies with the test binary, so a killed run
 // leaves nothing behind. [StartCluster] does the same for a cluster of three
-// masters.
+// masters, [StartSentinel] for a primary with a replica that takes over.
+//
+// # Processes that a test may kill
+//
+// [Main] lets a test binary be its own [Worker]: [StartWorker] runs it once more,
+// as a process that can be paused and killed, and is called by net/rpc.
 //
 // # Observing a server
 //
@@ -23,6 +28,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,6 +52,8 @@ type Server struct {
 	dir  string
 	port int
 	args []string
+
+	first []string // what comes before all other arguments
 
 	mu   sync.Mutex // guards proc
 	proc *process
@@ -100,13 +108,11 @@ func (s *Server) start() error {
 }
 
 func (s *Server) commandLine() []string {
-	return append([]string{
-		"--bind", "127.0.0.1",
-		"--port", strconv.Itoa(s.port),
-		"--save", "",
-		"--appendonly", "no",
-		"--dir", s.dir,
-	}, s.args...)
+	args := append(slices.Clone(s.first), "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir)
+	if s.first == nil {
+		args = append(args, "--save", "", "--appendonly", "no")
+	}
+	return append(args, s.args...)
 }
 
 // awaitReady returns once proc itself answers on the port.
