@@ -1,100 +1,55 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
-	"runtime"
 	"strings"
 	"testing"
 )
 
-func TestHelpGolden(t *testing.T) {
-	tests := []struct {
-		file string
-		args []string
-	}{
-		{"help.txt", []string{"--help"}},
-		{"bench-help.txt", []string{"bench", "--help"}},
-		{"version-help.txt", []string{"version", "--help"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.file, func(t *testing.T) {
-			status, stdout, stderr := prime(t.Context(), tt.args...)
-			if status != exitOK || stderr != "" {
-				t.Errorf("status %d, stderr %q; want 0 and nothing", status, stderr)
-			}
-			golden(t, tt.file, stdout)
-		})
-	}
-}
-
-func TestUsageErrors(t *testing.T) {
+func TestRunUsageErrors(t *testing.T) {
+	const good = "run --redis redis://localhost --lock a "
 	tests := []struct {
 		name string
 		args string
 		want string // in what is printed
 	}{
-		{"nothing", "", "expected one of"},
-		{"unknown command", "dance", "dance"},
-		{"unknown flag", "bench --fast", "--fast"},
-		{"argument", "bench all", "all"},
-		{"not a number", "bench --callers many", "--callers"},
-		{"not a duration", "bench --load 5", "--load"},
-		{"negative seed", "bench --seed -1", "--seed"},
-		{"no process", "bench --processes 0", "--processes: must be 1 to 256, not 0"},
-		{"too many processes", "bench --processes 257", "--processes: must be 1 to 256, not 257"},
-		{"too many callers", "bench --callers 4097", "--callers: must be 1 to 4096, not 4097"},
-		{"too many together", "bench --processes 256 --callers 4096", "--callers: 256 processes × 4096 callers"},
-		{"no run", "bench --runs 0", "--runs"},
-		{"negative load", "bench --load=-1s", "--load: must be 0s to 1m0s"},
-		{"no TTL", "bench --ttl 0", "--ttl: must be 1s"},
-		{"unknown strategy", "bench --strategy none,luck", `--strategy: "luck" is not one of none`},
-		{"unknown scenario", "bench --scenario hot", `--scenario: "hot" is not one of cold`},
-		{"not a URL of Redis", "bench --redis http://h", "--redis: not a URL"},
+		{"nothing", "run", "--lock"},
+		{"no lock", "run --redis redis://localhost true", "--lock"},
+		{"empty lock", "run --redis redis://localhost --lock= true", "--lock: must be neither empty"},
+		{"lock of no slot", "run --redis redis://localhost --lock }a true", "--lock: must be neither empty nor begin with }"},
+		{"no command", good, "<command>"},
+		{"no command after dashes", good + "--", "command"},
+		{"no Redis", "run --lock a true", "--redis: must be set, or PRIME_REDIS_URL"},
+		{"unknown flag", good + "--fast true", "--fast"},
+		{"wait and do not", good + "-n -w 1s true", "--wait"},
+		{"negative wait", good + "--wait=-1s true", "--wait: must not be negative"},
+		{"not a duration", good + "--ttl 5 true", "--ttl"},
+		{"short TTL", good + "--ttl 999ms true", "--ttl: must be 1s to 24h, not 999ms"},
+		{"long TTL", good + "--ttl 25h true", "--ttl: must be 1s to 24h"},
+		{"no holder", good + "--holders 0 true", "--holders: must be 1 to 10000"},
+		{"long grace", good + "--ttl 3s --grace 1001ms true", "--grace: must be positive, and at most a third of the TTL, not 1.001s"},
+		{"negative grace", good + "--grace=-1s true", "--grace: must be positive"},
+		{"negative min hold", good + "--min-hold=-1s true", "--min-hold: must not be negative"},
+		{"negative max hold", good + "--max-hold=-1s true", "--max-hold: must not be negative"},
+		{"short memory", good + "--slot-ttl 1ms true", "--slot-ttl: must be at least 1s"},
+		{"no exit status", good + "-E 256 true", "--busy-status: must be 0 to 255, not 256"},
+		{"no other exit status", good + "--ran-status=-1 true", "--ran-status: must be 0 to 255, not -1"},
+		{"long info", good + "--info " + strings.Repeat("x", 1025) + " true", "--info: must be at most 1024 bytes long, not 1025"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			status, stdout, stderr := prime(t.Context(), strings.Fields(tt.args)...)
-			if status != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) {
-				t.Errorf("status %d, stdout %q, stderr %q; want 2, nothing, and %q", status, stdout, stderr, tt.want)
-			}
-			for line := range strings.Lines(stderr) {
-				if !strings.HasPrefix(line, "prime: ") {
-					t.Errorf("line %q does not say who complains", line)
-				}
+			if status != runUsage || stdout != "" || !strings.Contains(stderr, tt.want) {
+				t.Errorf("status %d, stdout %q, stderr %q; want 64, nothing, and %q", status, stdout, stderr, tt.want)
 			}
 		})
 	}
 }
 
-func TestAllProblemsAreReported(t *testing.T) {
-	_, _, stderr := prime(t.Context(), "bench", "--processes", "0", "--runs", "0")
-	if got := strings.Count(stderr, "\n"); got != 2 {
-		t.Errorf("%d lines, want one for each of two problems:\n%s", got, stderr)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	status, stdout, stderr := prime(t.Context(), "version")
-	if status != exitOK || stderr != "" || !strings.HasPrefix(stdout, "prime ") || !strings.Contains(stdout, runtime.Version()) {
-		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
-	}
-	_, stdout, _ = prime(t.Context(), "version", "--json")
-	var got map[string]string
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got["version"] == "" || got["go"] != runtime.Version() || got["platform"] != runtime.GOOS+"/"+runtime.GOARCH {
-		t.Errorf("version --json = %v", got)
-	}
-}
-
-func TestUnwritableOutputIsAFailure(t *testing.T) {
-	closed, w := io.Pipe()
-	closed.CloseWithError(errors.New("disk full"))
-	var stderr strings.Builder
-	if status := run(t.Context(), []string{"version"}, w, &stderr); status != exitFailure || !strings.Contains(stderr.String(), "disk full") {
-		t.Errorf("status %d, stderr %q; want 1 and the reason", status, stderr.String())
+func TestRunReportsAllProblems(t *testing.T) {
+	_, _, stderr := prime(t.Context(), "run", "--lock", "a", "--ttl", "0s", "-E", "300", "true")
+	for _, want := range []string{"--ttl", "--busy-status", "--redis"} {
+		if !strings.Contains(stderr, "prime: "+want) {
+			t.Errorf("stderr does not say what is wrong with %s:\n%s", want, stderr)
+		}
 	}
 }

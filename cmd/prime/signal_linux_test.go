@@ -29,7 +29,7 @@ func startBench(t *testing.T) *underWay {
 	t.Helper()
 	server := redistest.Start(t)
 	u := &underWay{stderr: &bytes.Buffer{}, client: server.Client(t)}
-	u.cmd = primeProcess("bench", "--redis", server.URL(), "--strategy", "classic", "--processes", "3", "--callers", "2", "--load", "1m")
+	u.cmd = primeProcess("bench", "--scenario", "cold", "--redis", server.URL(), "--strategy", "classic", "--processes", "3", "--callers", "2", "--load", "1m")
 	u.cmd.Stderr = u.stderr
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
