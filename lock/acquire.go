@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -58,23 +59,43 @@ func (l *Locker) attempt(ctx context.Context, h *Lease, how func(*Locker, contex
 }
 
 func (l *Locker) acquire(ctx context.Context, h *Lease) (*Lease, error) {
-	got, err := l.tryAcquire(ctx, h)
-	if errors.Is(err, errHeld) {
-		return l.wait(ctx, h)
+	if mayAsk, _ := l.approach(h); mayAsk {
+		got, err := l.askOnce(ctx, h)
+		if !errors.Is(err, errHeld) {
+			return got, err
+		}
 	}
-	return got, err
+	return l.wait(ctx, h)
 }
 
-// tryAcquire asks once, unless others in this process ask or wait already.
+// tryAcquire asks once. While somebody in this process asks already, that one's
+// answer serves: the lock is held then, or Redis is in trouble for both.
 func (l *Locker) tryAcquire(ctx context.Context, h *Lease) (*Lease, error) {
-	if !l.approach(h) {
+	mayAsk, asker := l.approach(h)
+	switch {
+	case mayAsk:
+		return l.askOnce(ctx, h)
+	case asker == nil:
 		return nil, errHeld
 	}
+	select {
+	case <-asker.answered:
+		return nil, cmp.Or(asker.trouble, errHeld)
+	case <-ctx.Done():
+		return nil, errors.Join(ErrNotAcquired, ctx.Err())
+	}
+}
+
+// askOnce asks after an approach.
+func (l *Locker) askOnce(ctx context.Context, h *Lease) (*Lease, error) {
 	got, err := l.ask(ctx, h, -1, -1)
-	l.stepBack(h)
+	if err != nil {
+		err = h.failed(ctx, err)
+	}
+	l.stepBack(h, err)
 	switch {
 	case err != nil:
-		return nil, h.failed(ctx, err)
+		return nil, err
 	case !got:
 		return nil, errHeld
 	}
@@ -85,28 +106,40 @@ func (l *Locker) tryAcquire(ctx context.Context, h *Lease) (*Lease, error) {
 var errHeld = fmt.Errorf("%w: held by others", ErrNotAcquired)
 
 // approach reports whether the caller may ask for the lock at once: nobody in
-// this process waits for it, nor, if it has one place, asks for it just now. It is
-// followed by stepBack.
-func (l *Locker) approach(h *Lease) bool {
+// this process waits for it, nor, if it has one place, asks for it just now. Who
+// asks is returned otherwise. It is followed by stepBack.
+func (l *Locker) approach(h *Lease) (mayAsk bool, asker *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lines[h.key] != nil {
-		return false
+		return false, nil
 	}
-	if h.Holders == 1 {
-		if _, asking := l.asking[h.key]; asking {
-			return false
-		}
-		l.asking[h.key] = struct{}{}
+	if h.opts.Holders > 1 {
+		return true, nil
 	}
-	return true
+	if asker = l.asking[h.key]; asker == nil {
+		l.asking[h.key] = h
+		return true, nil
+	}
+	if asker.answered == nil {
+		asker.answered = make(chan struct{})
+	}
+	return false, asker
 }
 
-func (l *Locker) stepBack(h *Lease) {
+// stepBack tells those who found h asking what came of it.
+func (l *Locker) stepBack(h *Lease, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h.Holders == 1 {
-		delete(l.asking, h.key)
+	if l.asking[h.key] != h {
+		return
+	}
+	delete(l.asking, h.key)
+	if errors.Is(err, ErrUnavailable) {
+		h.trouble = err
+	}
+	if h.answered != nil {
+		close(h.answered)
 	}
 }
 
@@ -114,11 +147,11 @@ func (l *Locker) stepBack(h *Lease) {
 func (l *Locker) prepare(name string, opts *AcquireOptions) (*Lease, error) {
 	waiters := l.opts.Namespace + "lock:{" + name + "}" + waitersSuffix
 	h := &Lease{
-		locker: l, AcquireOptions: opts.withDefaults(&l.opts), name: name,
+		locker: l, opts: opts.withDefaults(&l.opts), name: name,
 		key: waiters[:len(waiters)-len(waitersSuffix)],
 	}
 	h.keys = [...]any{h.key, waiters}
-	if err := errors.Join(checkName(name), h.validate()); err != nil {
+	if err := errors.Join(checkName(name), h.opts.validate()); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -175,7 +208,7 @@ func (l *Locker) ask(ctx context.Context, h *Lease, age, next int64) (got bool, 
 
 // plain reports whether SET NX will do.
 func (h *Lease) plain() bool {
-	return h.Holders == 1 && !h.Fenced && h.marker == "" && len(h.earlier) == 0
+	return h.opts.Holders == 1 && !h.opts.Fenced && h.marker == "" && len(h.earlier) == 0
 }
 
 // stamp makes the value of the next delivery: the kind, a token of 128 random
@@ -184,17 +217,17 @@ func (h *Lease) stamp() any {
 	tok := newToken()
 	var room [128]byte
 	b := hex.AppendEncode(append(room[:0], kindHeld), tok[:])
-	h.value = string(append(append(b, ' '), h.Info...))
+	h.value = string(append(append(b, ' '), h.opts.Info...))
 	h.sent = time.Now()
 	return h.value
 }
 
 // lifetime is the TTL as an argument. The usual one is boxed once.
 func (h *Lease) lifetime() any {
-	if h.TTL == h.locker.opts.TTL {
+	if h.opts.TTL == h.locker.opts.TTL {
 		return h.locker.lifetime
 	}
-	return h.TTL.Milliseconds()
+	return h.opts.TTL.Milliseconds()
 }
 
 // claim is the uncontended case: SET NX.
@@ -218,7 +251,7 @@ func (l *Locker) request(ctx context.Context, h *Lease, age, next int64) (got bo
 		keys = append(keys, h.marker)
 	}
 	cmd, err := acquireScript.RunFresh(ctx, l.sender, keys, func() []any {
-		args := []any{h.stamp(), h.Holders, h.lifetime(), l.process, age, next, digit(h.Fenced)}
+		args := []any{h.stamp(), h.opts.Holders, h.lifetime(), l.process, age, next, digit(h.opts.Fenced)}
 		args = append(args, h.earlier...)
 		h.earlier = append(h.earlier, h.value)
 		return args
@@ -295,7 +328,7 @@ func (l *Locker) granted(ctx context.Context, h *Lease) (*Lease, error) {
 	case ctx.Err() != nil:
 		err = errors.Join(ErrNotAcquired, ctx.Err())
 	case late:
-		err = unavailable("acquiring", h.name, fmt.Errorf("the answer took %v, the TTL is %v", time.Since(h.sent), h.TTL))
+		err = unavailable("acquiring", h.name, fmt.Errorf("the answer took %v, the TTL is %v", time.Since(h.sent), h.opts.TTL))
 	case !l.keep(h):
 		err = ErrClosed
 	default:

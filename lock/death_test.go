@@ -67,6 +67,7 @@ func TestHolderStopped(t *testing.T) {
 			}
 			f.wantKind("its release", stopped.tell("Release", "a"), "lost")
 			for _, h := range next {
+				wantHolds(t, f.client, h)
 				if fence, err := h.Fence(t.Context()); err != nil || fence <= old.Fence {
 					t.Errorf("a later holder has fence %d, %v; want more than %d", fence, err, old.Fence)
 				}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +95,19 @@ func gone(tb testing.TB, client redis.UniversalClient, name string, within time.
 		n, err := client.Exists(tb.Context(), "lock:{"+name+"}").Result()
 		return err == nil && n == 0
 	}, fmt.Sprintf("%q is free", name))
+}
+
+// wantHolds fails unless Redis has the lock be h's.
+func wantHolds(tb testing.TB, client *redis.Client, h *lock.Lease) {
+	tb.Helper()
+	key := "lock:{" + h.Name() + "}"
+	holders := client.ZRange(tb.Context(), key, 0, -1).Val() // of a semaphore; none of a lock with one place
+	if len(holders) == 0 {
+		holders = []string{client.Get(tb.Context(), key).Val()}
+	}
+	if !slices.ContainsFunc(holders, func(v string) bool { return strings.Contains(v, h.Token()) }) {
+		tb.Errorf("%q is held by %q, want the token %s among them", h.Name(), holders, h.Token())
+	}
 }
 
 // onEach runs a test on a real server, on a real cluster, and on the embedded

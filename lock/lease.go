@@ -28,9 +28,8 @@ const (
 // Lease is a lock that is held, until it is released or lost. It is renewed by
 // itself. Its methods may be called from any goroutine.
 type Lease struct {
-	AcquireOptions // with the defaults filled in
-
 	locker *Locker
+	opts   AcquireOptions // with the defaults filled in
 	name   string
 	key    string
 	keys   [2]any // the lock's and the waiters', as arguments of scripts
@@ -43,6 +42,10 @@ type Lease struct {
 	left    time.Duration // until a place may be free, if others hold it
 	more    bool          // there are places left
 	ran     bool          // the marker says that the task ran
+
+	// For those who find it asking; the locker's mutex guards answered.
+	answered chan struct{} // nil: nobody does
+	trouble  error         // Redis's; set before answered is closed
 
 	// From then on it is held.
 	ctx      context.Context
@@ -59,7 +62,7 @@ type Lease struct {
 func (h *Lease) begin(ctx context.Context) {
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	h.locker.keeper.KeepIn(&h.held, lease.Grant{
-		Holder: (*keeping)(h), TTL: h.TTL, Since: h.sent, MaxHold: h.MaxHold, Validity: validity(h.TTL) - h.Grace,
+		Holder: (*keeping)(h), TTL: h.opts.TTL, Since: h.sent, MaxHold: h.opts.MaxHold, Validity: validity(h.opts.TTL) - h.opts.Grace,
 	})
 }
 
@@ -75,7 +78,7 @@ type keeping Lease
 // Extend moves the lock's end.
 func (k *keeping) Extend(ctx context.Context) (held bool, err error) {
 	ctx = command.WithBudget(ctx, k.locker.opts.RedisBudget)
-	cmd, err := renewScript.Run(ctx, k.locker.sender, k.keys[:1], k.value, k.Holders, (*Lease)(k).lifetime())
+	cmd, err := renewScript.Run(ctx, k.locker.sender, k.keys[:1], k.value, k.opts.Holders, (*Lease)(k).lifetime())
 	if err != nil {
 		return false, err
 	}
@@ -88,7 +91,7 @@ func (k *keeping) Lost(cause error) { k.cancel(cause) }
 
 // Over tells the holder.
 func (k *keeping) Over() {
-	k.cancel(fmt.Errorf("%w: held %q for MaxHold %v", ErrLost, k.name, k.MaxHold))
+	k.cancel(fmt.Errorf("%w: held %q for MaxHold %v", ErrLost, k.name, k.opts.MaxHold))
 }
 
 // Context returns a context derived from that of Acquire, in which [LeaseFrom]
@@ -115,7 +118,7 @@ const tokenLen = 32
 // renewal moves it up again, to at most the TTL. When the context ends because no
 // renewal succeeded, [AcquireOptions].Grace is left. It may be negative, and does
 // not know of a lock that was removed.
-func (h *Lease) Left() time.Duration { return h.held.Left() + h.Grace }
+func (h *Lease) Left() time.Duration { return h.held.Left() + h.opts.Grace }
 
 // Err returns nil while the lease holds, and then [ErrLost] or [ErrReleased].
 // What is true when Err looks may change before the caller acts on it; only a
@@ -164,7 +167,7 @@ func (h *Lease) askFence(ctx context.Context) (fence int64, err error) {
 	ctx = command.WithBudget(ctx, h.locker.opts.RedisBudget)
 	keys := []any{h.key, h.key + fenceSuffix}
 	err = command.Retry(ctx, func() error {
-		cmd, err := fenceScript.Run(ctx, h.locker.sender, keys, h.value, h.Holders)
+		cmd, err := fenceScript.Run(ctx, h.locker.sender, keys, h.value, h.opts.Holders)
 		if err != nil {
 			return err
 		}
@@ -229,7 +232,7 @@ func (l *Locker) handBack(ctx context.Context, h *Lease, value any, left remains
 		keys = append(keys, left.marker)
 	}
 	cmd, err := releaseScript.Run(ctx, l.sender, keys,
-		value, l.prefix, l.everyone, h.Holders, left.rest.Milliseconds(), left.keep.Milliseconds())
+		value, l.prefix, l.everyone, h.opts.Holders, left.rest.Milliseconds(), left.keep.Milliseconds())
 	if err != nil {
 		return 0, err
 	}

@@ -50,9 +50,9 @@ func (l *Locker) wait(ctx context.Context, h *Lease) (*Lease, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.stop, func() { cancel(ErrClosed) })()
-	if h.Wait > 0 {
+	if h.opts.Wait > 0 {
 		// Not a deadline, which would end a command whose outcome is then unknown.
-		defer time.AfterFunc(h.Wait, func() { cancel(errHeld) }).Stop()
+		defer time.AfterFunc(h.opts.Wait, func() { cancel(errHeld) }).Stop()
 	}
 	ln, w := l.join(h)
 	select {
@@ -89,7 +89,7 @@ func (h *Lease) gaveUp(ctx, limited context.Context) error {
 	case errors.Is(context.Cause(limited), ErrClosed):
 		return ErrClosed
 	}
-	return fmt.Errorf("%w: others held %q for %v", ErrNotAcquired, h.name, h.Wait)
+	return fmt.Errorf("%w: others held %q for %v", ErrNotAcquired, h.name, h.opts.Wait)
 }
 
 // head asks until it has the lock. It returns the waiter for whom the process was
@@ -212,7 +212,7 @@ func (l *Locker) withdraw(ln *line) {
 	}
 	ctx := command.WithBudget(context.Background(), l.opts.RedisBudget)
 	_ = command.Retry(ctx, func() error {
-		_, err := leaveScript.Run(ctx, l.sender, ln.lock.keys[:], l.process, l.prefix, l.everyone, ln.lock.Holders)
+		_, err := leaveScript.Run(ctx, l.sender, ln.lock.keys[:], l.process, l.prefix, l.everyone, ln.lock.opts.Holders)
 		return err
 	})
 }

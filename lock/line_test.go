@@ -96,7 +96,7 @@ func TestNamedAndLeft(t *testing.T) {
 // nothing: a patient process, and a patient caller among them, are served, and
 // nobody hears of any trouble but that the wait was over.
 func TestImpatient(t *testing.T) {
-	const turns = 30
+	const turns = 100
 	server := redistest.Start(t)
 	holder, hasty, patient := open(t, server.Client(t), nil), open(t, server.Client(t), nil), open(t, server.Client(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,10 +104,17 @@ func TestImpatient(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				opts := &lock.AcquireOptions{Wait: rand.N(4*time.Millisecond) + 1, Fenced: i%2 == 0}
-				if got := <-waitHad(t.Context(), hasty, "a", opts); got.err != nil && !errors.Is(got.err, lock.ErrNotAcquired) {
+				within, cancel := context.WithCancel(t.Context())
+				opts := &lock.AcquireOptions{Fenced: i%2 == 0}
+				if limit := rand.N(4*time.Millisecond) + 1; i%4 < 2 {
+					opts.Wait = limit
+				} else {
+					within, cancel = context.WithTimeout(t.Context(), limit)
+				}
+				if got := <-waitHad(within, hasty, "a", opts); got.err != nil && !errors.Is(got.err, lock.ErrNotAcquired) {
 					t.Errorf("a hasty caller: %v", got.err)
 				}
+				cancel()
 			}
 		})
 	}

@@ -38,9 +38,9 @@ type Locker struct {
 	closed  bool
 	callers int // who are acquiring a lock
 	held    map[*Lease]struct{}
-	asking  map[string]struct{} // for which locks somebody asks without waiting, by key
-	empty   chan struct{}       // closed when nothing is held and nobody acquires, after Close
-	lines   map[string]*line    // who waits in this process, by key
+	asking  map[string]*Lease // who asks without waiting, by key
+	empty   chan struct{}     // closed when nothing is held and nobody acquires, after Close
+	lines   map[string]*line  // who waits in this process, by key
 }
 
 // New returns a locker on client. It neither connects nor starts anything. The
@@ -58,7 +58,7 @@ func New(client redis.UniversalClient, opts *Options) (*Locker, error) {
 	}
 	l := &Locker{
 		opts: o, client: client, sender: command.NewSender(client, o.RedisBudget),
-		held: map[*Lease]struct{}{}, asking: map[string]struct{}{}, lines: map[string]*line{},
+		held: map[*Lease]struct{}{}, asking: map[string]*Lease{}, lines: map[string]*line{},
 	}
 	tok := newToken()
 	prefix, process := o.Namespace+"lock:", hex.EncodeToString(tok[:])

@@ -130,3 +130,24 @@ func TestMemoryFull(t *testing.T) {
 		})
 	}
 }
+
+// TestTryAcquireSaysWhatRedisSays has many callers try at once while Redis is
+// down: that is trouble for all, not a lock that others hold.
+func TestTryAcquireSaysWhatRedisSays(t *testing.T) {
+	server := redistest.Start(t)
+	l := open(t, server.Client(t), &lock.Options{RedisBudget: 300 * time.Millisecond})
+	server.Pause()
+	defer server.Resume()
+	errs := make(chan error)
+	for range 50 {
+		go func() {
+			_, err := l.TryAcquire(t.Context(), "down", nil)
+			errs <- err
+		}()
+	}
+	for range 50 {
+		if err := <-errs; !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrNotAcquired) {
+			t.Errorf("got %v, want ErrUnavailable alone", err)
+		}
+	}
+}

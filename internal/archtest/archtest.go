@@ -42,9 +42,15 @@ var arrows = map[string][]string{
 	"internal": {"internal", "codec", "loader"},
 	"cmd":      {"cmd", "cache", "lock", "loader", "codec", "internal"},
 
+	// What it needs of a lock, others need as well.
+	"lock/lockhttp": {"lock"},
+
 	// Both drive the public packages from outside, as a user's program does.
 	"internal/bench":   {"internal", "cache", "lock", "loader", "codec"},
 	"internal/compare": {"internal", "cache", "lock", "loader", "codec"},
+
+	// User's programs, which have nothing but what is public.
+	"internal/examples": {"internal/examples", "cache", "lock", "loader", "codec"},
 }
 
 // testOnly names the packages made for tests. They may import "testing" and each

@@ -70,8 +70,6 @@ func TestKeys(t *testing.T) {
 			mux := http.NewServeMux()
 			mux.Handle("/things/{id}", guard(http.HandlerFunc(echo)))
 			mux.Handle("/tree/{path...}", guard(http.HandlerFunc(echo)))
-			outer := http.NewServeMux()
-			outer.Handle("/", mux)
 			s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/outside" {
 					guard(http.HandlerFunc(echo)).ServeHTTP(w, r)
