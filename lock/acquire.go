@@ -189,17 +189,19 @@ func ended(ctx context.Context) error {
 // age is how long the caller has waited, in milliseconds, if its process is to be
 // noted as waiting; next the same for the one who waits behind it; or -1.
 func (l *Locker) ask(ctx context.Context, h *Lease, age, next int64) (got bool, err error) {
-	ctx = command.WithBudget(ctx, l.opts.RedisBudget)
-	plain := age < 0 && next < 0 && h.plain()
-	if plain {
-		got, err = l.claim(ctx, h)
+	left := l.opts.RedisBudget
+	if age < 0 && next < 0 && h.plain() {
+		start := time.Now()
+		got, err = l.claim(ctx, h) // which has the whole budget
+		if left -= time.Since(start); !command.MayMend(err) || left <= 0 {
+			return got, err
+		}
 	}
-	if !plain || command.MayMend(err) {
-		err = command.Retry(ctx, func() (err error) {
-			got, err = l.request(ctx, h, age, next)
-			return err
-		})
-	}
+	ctx = command.WithBudget(ctx, left)
+	err = command.Retry(ctx, func() (err error) {
+		got, err = l.request(ctx, h, age, next)
+		return err
+	})
 	if err == nil && h.ran {
 		err = ErrAlreadyRan
 	}

@@ -195,7 +195,7 @@ func TestMaxHold(t *testing.T) {
 	inBubble(t, nil, func(b *bubble, l *lock.Locker) {
 		began := time.Now()
 		h := b.get(l, "a", &lock.AcquireOptions{TTL: ttl, MaxHold: most})
-		<-h.Context().Done()
+		ends(b, h)
 		if took := time.Since(began); took != most {
 			b.Errorf("the context ended after %v, want %v", took, most)
 		}
@@ -256,7 +256,7 @@ func TestGrace(t *testing.T) {
 		h := b.get(l, "a", &lock.AcquireOptions{Grace: grace})
 		b.redis.SetError("out of order")
 		began := time.Now()
-		<-h.Context().Done()
+		ends(b, h)
 		if took, want := time.Since(began), ttl-ttl/100-2*time.Millisecond-grace; took != want {
 			b.Errorf("the context ended after %v, want %v", took, want)
 		}

@@ -68,6 +68,16 @@ func release(tb testing.TB, h *lock.Lease) {
 	}
 }
 
+// ends waits for the end of a lease's context.
+func ends(tb testing.TB, h *lock.Lease) {
+	tb.Helper()
+	select {
+	case <-h.Context().Done():
+	case <-time.After(bound):
+		tb.Fatalf("the holder of %q was not told of the end", h.Name())
+	}
+}
+
 // wantErr reports an error that is not the one wanted.
 func wantErr(tb testing.TB, what string, got, want error) {
 	tb.Helper()
@@ -113,9 +123,10 @@ func wantHolds(tb testing.TB, client *redis.Client, h *lock.Lease) {
 // onEach runs a test on a real server, on a real cluster, and on the embedded
 // server.
 func onEach(t *testing.T, test func(t *testing.T, client redis.UniversalClient)) {
-	t.Run("server", func(t *testing.T) { test(t, redistest.Start(t).Client(t)) })
-	t.Run("cluster", func(t *testing.T) { test(t, redistest.StartCluster(t).Client(t)) })
+	t.Run("server", func(t *testing.T) { t.Parallel(); test(t, redistest.Start(t).Client(t)) })
+	t.Run("cluster", func(t *testing.T) { t.Parallel(); test(t, redistest.StartCluster(t).Client(t)) })
 	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
 		embedded, err := redisembed.Start()
 		if err != nil {
 			t.Fatal(err)

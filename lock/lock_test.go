@@ -158,11 +158,7 @@ func removed(t *testing.T, here, _ *lock.Locker, client redis.UniversalClient) {
 		opts := &lock.AcquireOptions{TTL: 300 * time.Millisecond, Holders: holders}
 		h := get(t, here, "removed", opts)
 		client.Del(t.Context(), "lock:{removed}")
-		select {
-		case <-h.Context().Done():
-		case <-time.After(bound):
-			t.Fatal("the holder was not told that its lock is gone")
-		}
+		ends(t, h)
 		wantErr(t, "cause", context.Cause(h.Context()), lock.ErrLost)
 		wantErr(t, "Err", h.Err(), lock.ErrLost)
 		wantErr(t, "Release", h.Release(t.Context()), lock.ErrLost)

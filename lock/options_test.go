@@ -97,6 +97,7 @@ func TestBadAcquireOptions(t *testing.T) {
 // TestNames uses names of all sorts. All keys of a lock have to be in one slot of a
 // cluster.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	names := map[string]string{
 		"braces": "a{b", "closed early": "a}b", "both": "{a}{b}", "unicode": "Schloß 鍵 🔒", "spaces": " \t\n", "zero": "\x00",
 		"not UTF-8": "\xff\xfe", "pattern": "*?[a]\\", "colons": "a:w", "long": strings.Repeat("long ", 2000),

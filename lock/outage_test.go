@@ -53,7 +53,7 @@ func TestRestart(t *testing.T) {
 		opts := &lock.AcquireOptions{Holders: holders}
 		h := get(t, l, "a", opts)
 		server.Restart()
-		<-h.Context().Done()
+		ends(t, h)
 		wantErr(t, "cause", context.Cause(h.Context()), lock.ErrLost)
 		wantErr(t, "Release", h.Release(t.Context()), lock.ErrLost)
 		redistest.Eventually(t, bound, func() bool {

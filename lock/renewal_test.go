@@ -77,7 +77,7 @@ func TestAllRenewalsFail(t *testing.T) {
 				lapses := before.Add(direct.PTTL(t.Context(), "lock:{a}").Val())
 				busy := lateness(lapses.Add(-ttl / 200))
 
-				<-h.Context().Done()
+				ends(t, h)
 				ended := time.Now()
 				wantErr(t, "cause", context.Cause(h.Context()), lock.ErrLost)
 				wantErr(t, "Err", h.Err(), lock.ErrLost)

@@ -46,8 +46,11 @@ func TestWorkersAddUp(t *testing.T) {
 		name      string
 		got, want []int
 	}{
-		{"calls", s.Calls, []int{0, 2, 1}}, {"waiting", s.Waiting, []int{2, 1, 0}},
-		{"errors", s.Errors, []int{0, 0, 1}}, {"stale", s.Stale, []int{0, 1, 0}}, {"loads", s.Loads, []int{2, 1, 0}},
+		{"calls", s.Calls, []int{0, 2, 1}},
+		{"waiting", s.Waiting, []int{2, 1, 0}},
+		{"errors", s.Errors, []int{0, 0, 1}},
+		{"stale", s.Stale, []int{0, 1, 0}},
+		{"loads", s.Loads, []int{2, 1, 0}},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s by step %v, want %v", c.name, c.got, c.want)
@@ -82,8 +85,12 @@ func TestExpiries(t *testing.T) {
 	s := &Stage{Options: &Options{TTL: time.Second, Load: 100 * time.Millisecond}}
 	at := func(ms int) monotime.Instant { return monotime.Instant(time.Duration(ms) * time.Millisecond) }
 	expiries, refreshes, lead := s.expiries([]loadAt{
-		{at(0), 1}, {at(10), 2}, {at(5), -1},
-		{at(900), 1}, {at(950), 1}, {at(1010), 2},
+		{at(0), 1},
+		{at(10), 2},
+		{at(5), -1},
+		{at(900), 1},
+		{at(950), 1},
+		{at(1010), 2},
 		{at(1900), 1},
 	})
 	if expiries != 3 || refreshes != 4 || lead != 400*time.Millisecond {

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrBudget says that a call has spent its whole Redis budget.
-var ErrBudget = errors.New("Redis budget spent")
+var ErrBudget = errors.New("command: Redis budget spent")
 
 // A budget is a context that knows how much is left, in nanoseconds, of the time
 // that commands may take.

@@ -2,8 +2,6 @@ package entry_test
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -114,40 +112,6 @@ func TestRule09RoomAgain(t *testing.T) {
 	p.pass(50 * time.Millisecond)
 	p.must(b.client.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	p.wantFill(entry.Done, p.grant(), "v")
-}
-
-func TestIsFull(t *testing.T) {
-	tests := []struct {
-		name string
-		err  error
-		want bool
-	}{
-		{"none", nil, false},
-		{"Redis 7", errors.New("OOM command not allowed when used memory > 'maxmemory'."), true},
-		{"Redis 7, in a script", errors.New("OOM command not allowed when used memory > 'maxmemory'. script: 5f2c, on @user_script:58."), true},
-		{"Redis 6.2, in a script", errors.New("ERR Error running script (call to f_5f2c): @user_script:58: @user_script: 58: -OOM command not allowed when used memory > 'maxmemory'. "), true},
-		{"wrapped", fmt.Errorf("acquire: %w", errors.New("OOM command not allowed when used memory > 'maxmemory'.")), true},
-		{"another", errors.New("READONLY You can't write against a read only replica."), false},
-	}
-	for _, c := range tests {
-		t.Run(c.name, func(t *testing.T) {
-			if got := command.IsFull(c.err); got != c.want {
-				t.Errorf("IsFull(%v) = %v, want %v", c.err, got, c.want)
-			}
-		})
-	}
-}
-
-func TestIsWrongType(t *testing.T) {
-	const text = "Operation against a key holding the wrong kind of value"
-	for _, s := range []string{"WRONGTYPE " + text, "ERR Error running script (call to f_5f2c): @user_script:32: @user_script: 32: -WRONGTYPE " + text} {
-		if !command.IsWrongType(errors.New(s)) {
-			t.Errorf("IsWrongType(%q) = false", s)
-		}
-	}
-	if command.IsWrongType(nil) || command.IsWrongType(errors.New("NOSCRIPT")) {
-		t.Error("IsWrongType is true of other errors")
-	}
 }
 
 // TestRule04Evicted is about a lease whose key the server evicts in mid-load.
