@@ -86,6 +86,27 @@ func TestBenchWritesAPage(t *testing.T) {
 	}
 }
 
+// TestBenchTour is prime bench as the README has it, at reduced length.
+func TestBenchTour(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes most of a minute: left out by -short")
+	}
+	file := filepath.Join(t.TempDir(), "stampede.html")
+	status, stdout, stderr := prime(t.Context(), "bench", "--duration", "1500ms", "--report", file)
+	// A process that does not get a processor in time reads too late to refresh early.
+	if status != exitOK && !strings.HasSuffix(strings.TrimSpace(stderr), "promise: 0 blocked reads in early") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	for _, want := range []string{"cold: ", "failing-loader: ", "leader-killed: ", "expiry: ", "early: ", "invalidate-storm: ", "redis-outage: ", "lost-messages: ", "getorprime: 0 stale of "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the tour does not tell %q", want)
+		}
+	}
+	if page, err := os.Stat(file); err != nil || page.Size() < 50_000 {
+		t.Errorf("page: %v, %v", page, err)
+	}
+}
+
 func TestBenchList(t *testing.T) {
 	status, stdout, _ := prime(t.Context(), "bench", "--list")
 	if status != exitOK || !strings.Contains(stdout, "leader-paused") || !strings.Contains(stdout, "lock-only") {
