@@ -28,7 +28,7 @@ build: ## compile every package, and the command into .build/prime
 	go build -o .build/ ./cmd/prime
 
 test: redis ## run every test in full, the long proofs included (gets redis-server first where it can)
-	$(call each,test -timeout 8m ./...)
+	$(call each,test -timeout 20m ./...)
 
 race: redis ## run every test in full under the race detector (slow)
 	$(call each,test -race -timeout 30m ./...)
@@ -58,10 +58,10 @@ tidy: ## fail where `go mod tidy` would change a go.mod or go.sum
 	for module in $(MODULES); do go -C $$module mod tidy -diff; done
 
 race-short: redis ## run every test under the race detector, the long proofs shortened (-short)
-	$(call each,test -race -short -timeout 8m ./...)
+	$(call each,test -race -short -timeout 20m ./...)
 
 once: redis ## run every fuzz seed and every benchmark once
-	$(call each,test -short -run '^Fuzz' -bench . -benchtime 1x -timeout 5m ./...)
+	$(call each,test -short -run '^Fuzz' -bench . -benchtime 1x -timeout 10m ./...)
 
 vulncheck: ## look for known vulnerabilities, when the database can be reached
 	./internal/tools/vulncheck.sh $(CODE)

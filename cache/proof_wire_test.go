@@ -4,9 +4,7 @@ package cache_test
 
 import (
 	"context"
-	"crypto/sha1"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/getorprime/getorprime/internal/command"
 	"github.com/getorprime/getorprime/internal/entry"
 )
 
@@ -66,10 +65,9 @@ func readScripts() (dictionary, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := string(lib) + string(body)
-		sum := sha1.Sum([]byte(text))
 		name := strings.TrimSuffix(filepath.Base(file), ".lua")
-		d[text], d[hex.EncodeToString(sum[:])] = name, name
+		sc := command.NewScript(string(lib), string(body))
+		d[sc.Src], d[sc.SHA] = name, name
 	}
 	return d, nil
 }

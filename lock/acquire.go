@@ -192,7 +192,7 @@ func (l *Locker) ask(ctx context.Context, h *Lease, age, next int64) (got bool, 
 	left := l.opts.RedisBudget
 	if age < 0 && next < 0 && h.plain() {
 		start := time.Now()
-		got, err = l.claim(ctx, h) // which has the whole budget
+		got, err = l.claim(command.WithOwnBudget(ctx, left), h)
 		if left -= time.Since(start); !command.MayMend(err) || left <= 0 {
 			return got, err
 		}

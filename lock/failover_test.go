@@ -15,7 +15,7 @@ import (
 // the resource fences tell the two apart, though the counter is lost as well.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	const ttl = 5 * time.Second // longer than a failover takes
+	const ttl = 12 * time.Second // a third of it is longer than a failover takes
 	s := redistest.StartSentinel(t)
 	here, there := open(t, s.Client(t), &lock.Options{TTL: ttl}), open(t, s.Client(t), &lock.Options{TTL: ttl})
 	opts := &lock.AcquireOptions{Fenced: true}

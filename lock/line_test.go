@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,4 +170,45 @@ func TestDeadlinesAreOnesOwn(t *testing.T) {
 	release(t, h)
 	got := <-stays
 	wantErr(t, "who has none", got.err, nil)
+}
+
+// TestDeadlineInACommand has deadlines pass at about the time at which the reply
+// comes. However close it is, the caller hears of its deadline, not of trouble with
+// Redis, and what was granted is given back.
+func TestDeadlineInACommand(t *testing.T) {
+	attempts := 4_000
+	if full() {
+		attempts = 200_000
+	}
+	server := redistest.Start(t)
+	l := open(t, server.Client(t), &lock.Options{TTL: time.Hour})
+	var had, left atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			name := fmt.Sprint(i)
+			for range attempts / 8 {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*time.Millisecond)+1)
+				h, err := l.Acquire(ctx, name, &lock.AcquireOptions{Fenced: i%2 == 0})
+				cancel()
+				switch {
+				case err == nil:
+					had.Add(1)
+					wantErr(t, "Release", h.Release(ctx), nil)
+				case errors.Is(err, lock.ErrNotAcquired) && errors.Is(err, context.DeadlineExceeded):
+					left.Add(1)
+				default:
+					t.Errorf("Acquire: %v, want the lock or the deadline", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d had, %d left before", had.Load(), left.Load())
+	if had.Load() == 0 || left.Load() == 0 {
+		t.Error("one of them never came about")
+	}
+	for i := range 8 {
+		gone(t, server.Client(t), fmt.Sprint(i), bound)
+	}
 }

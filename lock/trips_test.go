@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/getorprime/getorprime/internal/redistest"
 	"github.com/getorprime/getorprime/lock"
@@ -118,5 +120,41 @@ func TestAllocations(t *testing.T) {
 	t.Logf("%v allocations", allocs)
 	if allocs > most && !racing {
 		t.Errorf("%v allocations for a lock and its release, want at most %d", allocs, most)
+	}
+}
+
+// TestTurnsAreTwoRoundTrips has the callers of two processes take turns on a lock.
+// Who is next waits to be told rather than to ask in vain.
+func TestTurnsAreTwoRoundTrips(t *testing.T) {
+	const callers, turns = 16, 10
+	server := redistest.Start(t)
+	lockers := []*lock.Locker{open(t, server.Client(t), nil), open(t, server.Client(t), nil)}
+	lines := redistest.Monitor(t, server.Addr(), func() {
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				for range turns {
+					h, err := lockers[i%2].Acquire(t.Context(), "a", nil)
+					if err != nil {
+						t.Errorf("Acquire: %v", err)
+						return
+					}
+					<-time.After(time.Millisecond)
+					release(t, h)
+				}
+			})
+		}
+		wg.Wait()
+	})
+	n := 0
+	for _, word := range words(lines) {
+		if word == "evalsha" || word == "set" {
+			n++
+		}
+	}
+	const all = callers * turns
+	t.Logf("%.2f round trips a turn", float64(n)/all)
+	if n < 2*all || n > 2*all+all/4 {
+		t.Errorf("%d round trips for %d turns, want two each and few more", n, all)
 	}
 }

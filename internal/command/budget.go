@@ -36,6 +36,15 @@ func WithBudget(ctx context.Context, d time.Duration) context.Context {
 	return b
 }
 
+// WithOwnBudget is [WithBudget] if ctx has the budget of another call; else it is
+// ctx, and the first command has all of the sender's budget.
+func WithOwnBudget(ctx context.Context, d time.Duration) context.Context {
+	if _, others := ctx.Value(budgetKey{}).(*budget); !others {
+		return ctx
+	}
+	return WithBudget(ctx, d)
+}
+
 // Insisting returns a context like that of [WithBudget] under which commands are
 // sent even if the circuit breaker is open.
 func Insisting(ctx context.Context, d time.Duration) context.Context {

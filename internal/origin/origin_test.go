@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getorprime/getorprime/internal/bench/monotime"
 	"github.com/getorprime/getorprime/internal/origin"
 )
 
@@ -36,7 +37,7 @@ func TestPayloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(b)
+		return string(b[24:]) // before that are the version, and instants
 	}
 	first := origin.New(7, 3, 0)
 	one, two := load(first), load(first)
@@ -57,6 +58,40 @@ func TestPayloads(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPayloadTellsOfItsLoad(t *testing.T) {
+	o := origin.New(1, 0, time.Millisecond)
+	o.Begin = func(string) uint64 { return 42 }
+	before := monotime.Now()
+	b, err := o.Load(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := origin.Read(b)
+	if !ok || s.Version != 42 || s.Began < before || s.Ended.Sub(s.Began) < time.Millisecond || s.Ended > monotime.Now() {
+		t.Errorf("stamp %+v, %v", s, ok)
+	}
+	if s, ok := origin.Read(b[1:]); ok {
+		t.Errorf("other bytes have the stamp %+v", s)
+	}
+}
+
+func TestModes(t *testing.T) {
+	o := origin.New(1, 0, 0)
+	o.Set(0, origin.Fails)
+	if _, err := o.Load(t.Context(), "a"); !errors.Is(err, origin.ErrDown) {
+		t.Errorf("Load = %v, want ErrDown", err)
+	}
+	o.Set(0, origin.Panics)
+	ended := 0
+	o.End = func(string) { ended++ }
+	defer func() {
+		if recover() == nil || ended != 1 || o.Loads("a")[1].End == 0 {
+			t.Errorf("want a panic after the load was noted as ended; ended %d times", ended)
+		}
+	}()
+	_, _ = o.Load(t.Context(), "a")
 }
 
 func TestLoadsAreKeptByID(t *testing.T) {
