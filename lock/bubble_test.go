@@ -103,7 +103,13 @@ func TestWaits(t *testing.T) {
 		want  []error
 		not   []error
 	}{
-		{"Wait is over", lock.AcquireOptions{Wait: 7 * time.Second}, time.Hour, 7 * time.Second, []error{lock.ErrNotAcquired}, []error{context.DeadlineExceeded}},
+		{
+			"Wait is over",
+			lock.AcquireOptions{Wait: 7 * time.Second},
+			time.Hour, 7 * time.Second,
+			[]error{lock.ErrNotAcquired},
+			[]error{context.DeadlineExceeded},
+		},
 		{"the deadline", lock.AcquireOptions{}, 7 * time.Second, 7 * time.Second, []error{lock.ErrNotAcquired, context.DeadlineExceeded}, nil},
 		{"the deadline before Wait", lock.AcquireOptions{Wait: time.Minute, Fenced: true}, time.Second, time.Second, []error{lock.ErrNotAcquired, context.DeadlineExceeded}, nil},
 		{"a deadline that has passed", lock.AcquireOptions{}, -1, 0, []error{lock.ErrNotAcquired, context.DeadlineExceeded}, nil},

@@ -64,7 +64,7 @@ func (w *worker) turn(o *Turns) (turn Turn, err error) {
 // TestFairness has the callers of several processes take four turns each. Nobody
 // waits for much longer than it takes all to have one turn.
 func TestFairness(t *testing.T) {
-	const processes, callers, turns, hold = 4, 8, 4, 2 * time.Millisecond
+	const processes, callers, turns, hold = 4, 8, 4, 5 * time.Millisecond
 	for _, holders := range []int{1, 3} {
 		t.Run(places(holders), func(t *testing.T) {
 			f := newFleet(t, processes, 0)
@@ -83,7 +83,7 @@ func TestFairness(t *testing.T) {
 				worst = max(worst, turn.Had.Sub(turn.Asked))
 			}
 			t.Logf("%d turns in %v: longest wait %v, which is %.2f of the ideal one", len(all), total, worst, float64(worst)/float64(ideal))
-			if worst > 2*ideal {
+			if worst > 2*ideal+slack/2 {
 				t.Errorf("somebody waited for %v, where each turn of all takes %v", worst, ideal)
 			}
 			// A place that is free while somebody waits is a message that was lost.

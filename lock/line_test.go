@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/getorprime/getorprime/internal/proxy"
 	"github.com/getorprime/getorprime/internal/redistest"
 	"github.com/getorprime/getorprime/lock"
 )
@@ -211,4 +213,29 @@ func TestDeadlineInACommand(t *testing.T) {
 	for i := range 8 {
 		gone(t, server.Client(t), fmt.Sprint(i), bound)
 	}
+}
+
+// TestWaitEndsInACommand has Wait be over while the reply is under way that grants
+// the lock. The reply is waited for: a lock whose fate is not known would be
+// nobody's until its TTL.
+func TestWaitEndsInACommand(t *testing.T) {
+	server := redistest.Start(t)
+	p, client := newProxy(t, server.Addr())
+	l, there := open(t, client, &lock.Options{TTL: time.Hour}), open(t, server.Client(t), nil)
+	release(t, get(t, l, "a", &lock.AcquireOptions{Fenced: true}))
+	held := get(t, there, "a", nil)
+	p.OnCommand(func(cmd [][]byte) proxy.Fault {
+		if asks(cmd) && strings.HasPrefix(string(cmd[0]), "eval") && held.Err() == nil {
+			release(t, held)
+			p.SetDelay(0, 200*time.Millisecond)
+		}
+		return proxy.Pass()
+	})
+	h, err := l.Acquire(t.Context(), "a", &lock.AcquireOptions{Wait: 100 * time.Millisecond})
+	p.SetDelay(0, 0)
+	if err != nil {
+		t.Fatalf("Acquire: %v, want the lock that was granted in time", err)
+	}
+	release(t, h)
+	gone(t, server.Client(t), "a", time.Second)
 }
