@@ -29,12 +29,12 @@ func TestRunLosesTheLock(t *testing.T) {
 	}{
 		{"removed", nil, func() { client.Del(t.Context(), "lock:{a}") }, []string{`prime: the lock "a" is lost: it was removed, or is another's`}, ""},
 		{"taken", nil, func() { client.Set(t.Context(), "lock:{a}", "hother them", time.Hour) }, []string{"is another's"}, "hother them"},
-		{"held long enough", []string{"--max-hold", "50ms"}, func() { client.Del(t.Context(), "lock:{other}") }, []string{"--max-hold is over"}, ""},
+		{"held long enough", []string{"--max-hold", "1500ms"}, func() { client.Del(t.Context(), "lock:{other}") }, []string{"--max-hold is over"}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			client.Del(t.Context(), "lock:{a}")
-			args := with([]string{"--lock", "a", "--ttl", "1s", "--grace", "100ms"}, tt.args...)
+			args := with([]string{"--lock", "a", "--ttl", "4s", "--grace", "1s"}, tt.args...)
 			minds := startRunner(t, server.URL(), nil, with(args, shell(`trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)...)...)
 			minds.says("ready")
 			tt.spoil()
@@ -91,7 +91,7 @@ func TestRunEndsTheCommandBeforeTheLockLapses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			network := network(t, server)
-			r := startRunner(t, "redis://"+network.Addr(), nil, with([]string{"--lock", name, "--ttl", "4s", "--grace", "300ms"}, stubborn...)...)
+			r := startRunner(t, "redis://"+network.Addr(), nil, with([]string{"--lock", name, "--ttl", "4s", "--grace", "1s"}, stubborn...)...)
 			pids := r.pids(2)
 			spoil(network)
 			// Asked in this order, a process that runs is one that ran when the lock had lapsed, however slow the asking is.
