@@ -3,20 +3,15 @@ package cache_test
 import (
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/getorprime/getorprime/cache"
 	"github.com/getorprime/getorprime/loader"
 )
 
-func serveUsers(mux *http.ServeMux, rdb redis.UniversalClient) error {
-	c, err := cache.New(rdb, nil) // nil takes the defaults
-	if err != nil {
-		return err
-	}
+func serveUsers(mux *http.ServeMux, c *cache.Cache) error {
 	users, err := cache.Register(c, "user:", loadUser, &cache.Policy{TTL: time.Minute})
 	if err != nil {
 		return err
@@ -46,9 +41,13 @@ func respond(w http.ResponseWriter, u User, err error) {
 }
 
 func Example() {
+	c, err := cache.New(rdb, nil) // nil takes the defaults
+	if err != nil {
+		log.Fatal(err)
+	}
 	mux := http.NewServeMux()
-	if err := serveUsers(mux, rdb); err != nil {
-		fmt.Println(err)
+	if err := serveUsers(mux, c); err != nil {
+		log.Fatal(err)
 	}
 	for _, path := range []string{"/users/7", "/users/8"} {
 		w := serve(mux, path)

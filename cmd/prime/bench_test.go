@@ -53,7 +53,7 @@ func TestBenchJSON(t *testing.T) {
 	if lines.More() || len(got) != 1 || len(got["rows"]) != 2 {
 		t.Fatalf("want one object with two rows and nothing else, got %s", stdout)
 	}
-	want := strings.Fields("blocked broken callers calls errors loads max_ms p50_ms p90_ms p999_ms p99_ms processes redis_commands scenario series strategy verdict wake_ms")
+	want := strings.Fields("blocked broken callers calls errors loads max_ms p50_ms p90_ms p999_ms p99_ms processes ratio_to_none redis_commands scenario series strategy verdict wake_ms")
 	for i, strategy := range []string{"getorprime", "none"} {
 		row := got["rows"][i]
 		if keys := slices.Sorted(maps.Keys(row)); !slices.Equal(keys, want) {

@@ -130,6 +130,7 @@ func (b *bench) section() *Section {
 	for i, k := range b.kinds {
 		s.Rows = append(s.Rows, newRow(b.scenario, k, b.options, b.outcomes[i]))
 	}
+	compare(s.Rows)
 	return s
 }
 

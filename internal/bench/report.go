@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,8 @@ type Row struct {
 	RedisCommands *int64 `json:"redis_commands"`
 	// Broken names the promises that a run broke, in the scenario's order; empty if all were kept.
 	Broken []string `json:"broken"`
+	// Ratio is what this row's figures are times those of the strategy none in the same run; nil if that took no part.
+	Ratio *Ratio `json:"ratio_to_none,omitempty"`
 	// Figures are what the scenario measured beside, and what theory says.
 	Figures []Figure `json:"figures,omitempty"`
 	// Series is the course of the first run.
@@ -51,6 +54,40 @@ type Row struct {
 	promises   []string
 	firstError string
 	ours       bool
+}
+
+// Ratio is figures as multiples of another row's; nil where that one has 0.
+type Ratio struct {
+	Loads    *float64 `json:"loads"`
+	P50      *float64 `json:"p50"`
+	P99      *float64 `json:"p99"`
+	Commands *float64 `json:"redis_commands"`
+}
+
+// compare sets the ratios of all rows, if one is of the strategy none.
+func compare(rows []*Row) {
+	i := slices.IndexFunc(rows, func(r *Row) bool { return r.Strategy == "none" })
+	if i < 0 {
+		return
+	}
+	none := rows[i]
+	for _, r := range rows {
+		r.Ratio = &Ratio{
+			Loads: over(float64(r.Loads), float64(none.Loads)), P50: over(r.P50MS, none.P50MS), P99: over(r.P99MS, none.P99MS),
+		}
+		if r.RedisCommands != nil && none.RedisCommands != nil {
+			r.Ratio.Commands = over(float64(*r.RedisCommands), float64(*none.RedisCommands))
+		}
+	}
+}
+
+// over divides, to three digits after the point.
+func over(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	q := math.Round(1000*a/b) / 1000
+	return &q
 }
 
 // Report is the outcome of a bench.

@@ -207,6 +207,7 @@ func sampleReport() *Report {
 		row.Verdict = herdVerdict(row)
 		row.Series = &Series{StepMS: 100, Loads: []int{row.Loads, 0}, Calls: []int{0, 512}, Waiting: []int{512, 0}, Errors: []int{0, 0}, Stale: []int{0, 0}, Commands: []int64{9, 1}}
 	}
+	compare(rows)
 	rows[3].Figures = []Figure{{"refreshes per expiry", "", ms(2.718), 2.75}}
 	return &Report{Sections: []*Section{
 		{Scenario: "cold", Title: "cold: 8 processes × 64 callers", Server: "embedded Redis", Rows: rows},

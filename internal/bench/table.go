@@ -56,7 +56,7 @@ func (s *Section) writeRows(w io.Writer) error {
 
 // words says what the row shows, in a sentence.
 func (r *Row) words() string {
-	words := r.Strategy + ": " + r.Verdict
+	words := r.Strategy + ": " + r.Verdict + r.ratioWords()
 	if r.firstError != "" {
 		words += fmt.Sprintf(" (%s)", r.firstError)
 	}
@@ -64,6 +64,14 @@ func (r *Row) words() string {
 		words += ". It BROKE its promises: " + strings.Join(r.Broken, ", ")
 	}
 	return words + "."
+}
+
+// ratioWords compares with the strategy none.
+func (r *Row) ratioWords() string {
+	if r.Strategy == "none" || r.Ratio == nil || r.Ratio.Loads == nil || r.Ratio.P99 == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (of none: %.3f × the loads, %.2f × the p99)", *r.Ratio.Loads, *r.Ratio.P99)
 }
 
 func oursFirst(row *Row) int {
