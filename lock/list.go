@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,10 @@ func (l *Locker) places(ctx context.Context, key string) ([]Holder, error) {
 		value, _ := m.Member.(string)
 		all = appendHolder(all, value, time.UnixMilli(int64(m.Score)).Sub(now))
 	}
+	// Redis orders those of one millisecond by their tokens, by chance that is.
+	slices.SortStableFunc(all, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(a.Left, b.Left), cmp.Compare(a.Info, b.Info))
+	})
 	return all, err
 }
 
