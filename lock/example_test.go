@@ -5,30 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/getorprime/getorprime/internal/redisembed"
+	"github.com/getorprime/getorprime/internal/redistest"
 	"github.com/getorprime/getorprime/lock"
 )
 
-// startEmbedded starts the examples' server at its first use.
-var startEmbedded = sync.OnceValues(redisembed.Start)
-
 // rdb is the client of all examples.
-var rdb redis.UniversalClient = redis.NewClient(&redis.Options{
-	Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		server, err := startEmbedded()
-		if err != nil {
-			return nil, err
-		}
-		var d net.Dialer
-		return d.DialContext(ctx, network, server.Addr())
-	},
-})
+var rdb redis.UniversalClient = redistest.Embedded()
 
 // newLocker is what the examples begin with.
 func newLocker(namespace string) *lock.Locker {

@@ -7,34 +7,20 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/getorprime/getorprime/internal/redisembed"
+	"github.com/getorprime/getorprime/internal/redistest"
 	"github.com/getorprime/getorprime/lock"
 	"github.com/getorprime/getorprime/lock/lockhttp"
 )
 
-// startEmbedded starts the examples' server at its first use.
-var startEmbedded = sync.OnceValues(redisembed.Start)
-
 // rdb is the client of all examples.
-var rdb redis.UniversalClient = redis.NewClient(&redis.Options{
-	Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		server, err := startEmbedded()
-		if err != nil {
-			return nil, err
-		}
-		var d net.Dialer
-		return d.DialContext(ctx, network, server.Addr())
-	},
-})
+var rdb redis.UniversalClient = redistest.Embedded()
 
 // show makes a request and prints what came of it.
 func show(h http.Handler, method, path, body string, header ...string) {
