@@ -253,7 +253,7 @@ func (l *Locker) request(ctx context.Context, h *Lease, age, next int64) (got bo
 		keys = append(keys, h.marker)
 	}
 	cmd, err := acquireScript.RunFresh(ctx, l.sender, keys, func() []any {
-		args := []any{h.stamp(), h.opts.Holders, h.lifetime(), l.process, age, next, digit(h.opts.Fenced)}
+		args := []any{h.stamp(), h.opts.Holders, h.lifetime(), l.process, age, next, command.Digit(h.opts.Fenced)}
 		args = append(args, h.earlier...)
 		h.earlier = append(h.earlier, h.value)
 		return args
@@ -276,13 +276,6 @@ func (l *Locker) request(ctx context.Context, h *Lease, age, next int64) (got bo
 	}
 	h.left = time.Duration(n[1]) * time.Millisecond
 	return false, nil
-}
-
-func digit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // abandon releases what may have been got in replies that were lost. The caller

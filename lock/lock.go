@@ -64,7 +64,7 @@ func New(client redis.UniversalClient, opts *Options) (*Locker, error) {
 	prefix, process := o.Namespace+"lock:", hex.EncodeToString(tok[:])
 	l.prefix, l.process, l.lifetime = prefix, process, o.TTL.Milliseconds()
 	_, cluster := client.(*redis.ClusterClient)
-	l.everyone = digit(cluster)
+	l.everyone = command.Digit(cluster)
 	l.stop, l.cancel = context.WithCancelCause(context.Background())
 	l.bus = wake.NewBus(client, prefix+process, &wake.BusOptions{DisablePubSub: o.DisablePubSub})
 	return l, nil

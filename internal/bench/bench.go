@@ -8,10 +8,9 @@ import (
 	"os"
 )
 
-// runScenario runs one scenario.
+// runScenario runs one scenario with options that leave nothing to defaults.
 func runScenario(ctx context.Context, o *Options) (*Section, error) {
 	scenario := mustFind(o.Scenario)
-	o = o.withDefaults(scenario)
 	kinds, err := o.strategies()
 	if err != nil {
 		return nil, err

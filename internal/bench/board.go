@@ -92,6 +92,16 @@ type loadAt struct {
 	key int
 }
 
+// change commits a new version, has its readers told by invalidate, and notes that they were.
+func (r *boardRow) change(invalidate func() error) error {
+	v := r.version.Add(1)
+	if err := invalidate(); err != nil {
+		return err
+	}
+	r.tell(v)
+	return nil
+}
+
 // tell notes that the invalidation for version v has returned.
 func (r *boardRow) tell(v uint64) {
 	for old := r.told.Load(); old < v && !r.told.CompareAndSwap(old, v); old = r.told.Load() {

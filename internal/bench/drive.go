@@ -28,7 +28,7 @@ var errTurnedAway = errors.New("bench: too many calls at once")
 // drive calls until the order's time is over and all calls are back.
 func (w *worker) drive(ctx context.Context, o order) *result {
 	d := &driver{drive: *o.Drive, worker: w, start: o.At}
-	w.origin.Set(d.Load, d.Mode)
+	w.origin.Set(d.Load, origin.Works)
 	w.until.Store(int64(d.Until))
 	_ = monotime.SleepUntil(ctx, d.start)
 	var wg sync.WaitGroup
@@ -133,17 +133,13 @@ func (d *driver) write(ctx context.Context) {
 
 // change commits a new version of a record and invalidates the old one, by the strategy's own means or with a plain DEL.
 func (d *driver) change(ctx context.Context, key int, byHand bool) {
-	row := &d.worker.board.rows[key]
-	v := row.version.Add(1)
-	var err error
-	if byHand {
-		err = d.worker.redis.Del(ctx, d.worker.namespace+keyID(key)).Err()
-	} else {
-		err = d.worker.strategy.Invalidate(ctx, keyID(key))
-	}
-	if err == nil {
-		row.tell(v)
-	}
+	// One that fails is not held against the strategy: nobody was told.
+	_ = d.worker.board.rows[key].change(func() error {
+		if byHand {
+			return d.worker.redis.Del(ctx, d.worker.namespace+keyID(key)).Err()
+		}
+		return d.worker.strategy.Invalidate(ctx, keyID(key))
+	})
 }
 
 func (d *driver) tally() *tally {

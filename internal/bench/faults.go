@@ -26,7 +26,7 @@ func redisOutage() *Scenario {
 			heal := func(d time.Duration) event {
 				return event{d, func(context.Context) error { return s.proxy.Heal() }}
 			}
-			o, err := s.steady(ctx, 1, origin.Works,
+			o, err := s.steady(ctx, 1,
 				at(time.Second, s.proxy.Cut), heal(3*time.Second),
 				at(3500*time.Millisecond, s.proxy.BlackHole), heal(4500*time.Millisecond),
 				at(5*time.Second, func() { s.proxy.SetDelay(150*time.Millisecond, 150*time.Millisecond) }),

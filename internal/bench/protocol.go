@@ -59,7 +59,6 @@ type drive struct {
 	Callers  int              `json:"callers"`  // calls at once; with a Rate, those beyond are turned away as errors
 	Duration time.Duration    `json:"duration"` // no call begins later
 	Load     time.Duration    `json:"load"`
-	Mode     origin.Mode      `json:"mode,omitempty"`
 	Patience time.Duration    `json:"patience"` // a call that takes longer is cut off
 	Blocked  time.Duration    `json:"blocked"`  // a call that takes as long has waited for a load
 	Writes   float64          `json:"writes"`   // changes of the data per second, each followed by an invalidation

@@ -141,11 +141,5 @@ func (s *Stage) kill(i int) error {
 
 // change commits a new version of record k and tells Redis in the way of a program of another kind, a plain DEL.
 func (s *Stage) change(ctx context.Context, k int) error {
-	row := &s.board.rows[k]
-	v := row.version.Add(1)
-	if err := s.server.admin.Del(ctx, s.namespace+keyID(k)).Err(); err != nil {
-		return err
-	}
-	row.tell(v)
-	return nil
+	return s.board.rows[k].change(func() error { return s.server.admin.Del(ctx, s.namespace+keyID(k)).Err() })
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/getorprime/getorprime/internal/bench/monotime"
-	"github.com/getorprime/getorprime/internal/origin"
 )
 
 // expiry lets a value's time run out again and again while it is read at a steady rate.
@@ -20,7 +19,7 @@ func expiry() *Scenario {
 			if err := s.fill(ctx, 1); err != nil {
 				return nil, err
 			}
-			return s.steady(ctx, 1, origin.Works)
+			return s.steady(ctx, 1)
 		},
 		Promises: []Promise{
 			noErrors,
@@ -33,9 +32,9 @@ func expiry() *Scenario {
 }
 
 // steady calls at the options' rate for their duration.
-func (s *Stage) steady(ctx context.Context, keys int, mode origin.Mode, events ...event) (*Outcome, error) {
+func (s *Stage) steady(ctx context.Context, keys int, events ...event) (*Outcome, error) {
 	o := s.Options
-	return s.Drive(ctx, drive{Keys: keys, Rate: o.Rate, Callers: 4096, Duration: o.Duration, Load: o.Load, Mode: mode}, events...)
+	return s.Drive(ctx, drive{Keys: keys, Rate: o.Rate, Callers: 4096, Duration: o.Duration, Load: o.Load}, events...)
 }
 
 // earlyKeys is how many keys share the rate: chance needs many expiries to tell.
@@ -69,7 +68,7 @@ func runEarly(ctx context.Context, s *Stage) (*Outcome, error) {
 	if err := s.fill(ctx, earlyKeys); err != nil {
 		return nil, err
 	}
-	o, err := s.steady(ctx, earlyKeys, origin.Works)
+	o, err := s.steady(ctx, earlyKeys)
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,10 @@ var tour = []Options{
 	{Scenario: "lost-messages"},
 }
 
-// stops returns the options of each scenario to run: the one named, or those of the tour, with what o says of them all.
+// stops returns the options of each scenario to run, defaults filled in: the one named, or those of the tour, with what o says of them all.
 func (o *Options) stops() []*Options {
 	if o.Scenario != "" {
-		return []*Options{o}
+		return []*Options{o.withDefaults(mustFind(o.Scenario))}
 	}
 	var all []*Options
 	for _, stop := range tour {
@@ -32,7 +32,7 @@ func (o *Options) stops() []*Options {
 			own.Strategies = stop.Strategies
 		}
 		fill(&own.Duration, stop.Duration)
-		all = append(all, &own)
+		all = append(all, own.withDefaults(mustFind(own.Scenario)))
 	}
 	return all
 }
@@ -47,7 +47,7 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 	stops := o.stops()
 	total, done := 0, 0
 	for _, stop := range stops {
-		total += stop.withDefaults(mustFind(stop.Scenario)).total()
+		total += stop.total()
 	}
 	report := &Report{}
 	for _, stop := range stops {
@@ -63,7 +63,7 @@ func Run(ctx context.Context, o *Options) (*Report, error) {
 			return nil, err
 		}
 		report.Sections = append(report.Sections, s)
-		done += stop.withDefaults(mustFind(stop.Scenario)).total()
+		done += stop.total()
 	}
 	return report, nil
 }

@@ -38,13 +38,7 @@ var defined = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
 // Run runs the script by its SHA-1, and by its text where the server does not
 // know it yet.
 func (sc Script) Run(ctx context.Context, s *Sender, keys []any, args ...any) (*redis.Cmd, error) {
-	cmd := redis.NewCmd(ctx, invoke("evalsha", sc.sha, keys, args)...)
-	err := s.Send(ctx, Once{cmd})
-	if isNoScript(err) {
-		cmd = redis.NewCmd(ctx, invoke("eval", sc.Src, keys, args)...)
-		err = s.Send(ctx, Once{cmd})
-	}
-	return cmd, err
+	return sc.RunFresh(ctx, s, keys, func() []any { return args })
 }
 
 // RunFresh is Run for a script that creates a lease: each delivery has arguments
@@ -63,6 +57,14 @@ func (sc Script) RunFresh(ctx context.Context, s *Sender, keys []any, args func(
 func invoke(how string, what any, keys []any, args []any) []any {
 	full := append(make([]any, 0, 3+len(keys)+len(args)), how, what, len(keys))
 	return append(append(full, keys...), args...)
+}
+
+// Digit is b as an argument of a script: 0 or 1.
+func Digit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Once is a command that go-redis neither retries nor pipelines by itself:

@@ -109,7 +109,7 @@ func (s *Store) acquire(ctx context.Context, key string, clock *Clock, r *Reques
 		r.Mine = append(r.Mine, tok)
 		return []any{
 			tok[:], r.Lease.Milliseconds(), r.Keep.Milliseconds(), stubOf(tok, 0), int(r.Force),
-			concat(r.Seen), mine, awaited(r.Await), digit(r.NoWait), digit(r.Old),
+			concat(r.Seen), mine, awaited(r.Await), command.Digit(r.NoWait), command.Digit(r.Old),
 		}
 	})
 	if err != nil {
@@ -156,11 +156,4 @@ func awaited(t Token) []byte {
 		return nil
 	}
 	return t[:]
-}
-
-func digit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
