@@ -8,36 +8,34 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/getorprime/getorprime/internal/entry"
 	"github.com/getorprime/getorprime/internal/flight"
 	"github.com/getorprime/getorprime/internal/lease"
-	"github.com/getorprime/getorprime/internal/loadctl"
 	"github.com/getorprime/getorprime/loader"
 )
 
-// attempt is one call of a loader. The loader runs in the flight's goroutine,
-// since starting another costs more than a round trip to a near Redis; so it
-// may not come back, and is then ended by somebody else, exactly once:
+// attempt is one load, and how its lease is kept. The loader has a goroutine of
+// its own: it may block, hang, panic, or end that goroutine. Somebody waits for
+// it, at each moment one, who ends the attempt:
 //
-//  1. It returns or panics: run ends it.
-//  2. Its context ends first: giveUp, in a goroutine of its own, ends it, and
-//     the flight has its answer. When the loader returns after all, run finds
-//     that and passes the answer on.
-//  3. It ends its goroutine with runtime.Goexit: a deferred function starts a
-//     goroutine that ends it.
+//  1. The flight's leader waits, and stores what the loader returns.
+//  2. The leader has to leave: the waiting goes on apart from any caller.
+//  3. The flight's context ends first: who waits gives the load up, and the
+//     flight has its answer. When the loader returns after all it finds that, and
+//     what it returns is nobody's.
 type attempt struct {
 	*priming
-	ctx     context.Context // the flight's
-	old     *entry.Entry    // the value being replaced, or nil
-	control loadctl.Control
-	held    *lease.Held
-	gates   []*semaphore.Weighted
-	finish  func(*loaded) *answer
-	began   uint64
-	start   time.Time
-	ended   atomic.Bool
+	ctx   loadContext // the loader's
+	lease lease.Grant
+	held  lease.Held
+	got   entry.Acquired // zero: there is no lease, and nothing is stored
+	old   *entry.Entry   // the value being replaced, or nil
+	began uint64
+	start time.Time
+
+	outcome outcome       // set before returned is closed
+	ret     chan struct{} // closed when the loader has returned in time
+	over    atomic.Bool   // it has, or was given up
 
 	traced   context.Context // nil: not traced
 	endTrace func(error)
@@ -52,57 +50,140 @@ type outcome struct {
 	stack    []byte
 }
 
-// run calls the loader and ends the attempt.
-func (a *attempt) run() *answer {
-	ctx := a.loadContext()
-	stop := context.AfterFunc(a.ctx, a.giveUp)
-	o := a.call(ctx)
-	stop()
-	if !a.ended.CompareAndSwap(false, true) {
-		a.cache.counts.hung.Add(-1)
-		return a.flight.Finished()
+// granted loads under the lease in got and stores what came of it. The lease is
+// kept while the load runs; a waiter elsewhere keeps the load going when nobody
+// here waits any more.
+func (p *priming) granted(got entry.Acquired, sent time.Time) *answer {
+	p.emit(p.flight.Context(), LeaseGranted, p.key, 0, nil)
+	a := &attempt{priming: p, got: got}
+	a.lease = lease.Grant{Holder: a, TTL: p.request.Lease, Since: sent}
+	if e := &a.got.Entry; e.Known && e.State == entry.Value && e.Now < e.HardUntil && e.Schema == p.schema {
+		a.old = e
 	}
-	return a.end(o)
+	return a.run()
 }
 
-// call calls the loader.
-func (a *attempt) call(ctx context.Context) (o outcome) {
-	defer func() {
-		if o.returned {
-			return
+// loadUnstored loads without a lease and stores nothing. Its failure cools down
+// in this process alone.
+func (p *priming) loadUnstored() *answer {
+	a := &attempt{priming: p}
+	a.lease = lease.Grant{Holder: a, Since: time.Now()}
+	return a.run()
+}
+
+// loadDegraded is loadUnstored because Redis cannot be asked.
+func (p *priming) loadDegraded() *answer {
+	p.degraded = true
+	p.emit(p.flight.Context(), Degraded, p.key, 0, nil)
+	return p.loadUnstored()
+}
+
+// Extend moves the lease's end.
+func (a *attempt) Extend(ctx context.Context) (held bool, err error) {
+	held, waited, err := a.cache.store.Extend(ctx, a.key, a.got.Token, a.request.Lease, a.request.Keep)
+	if waited {
+		a.flight.Pin()
+	}
+	return held, err
+}
+
+// Lost tells that the load will not be stored.
+func (a *attempt) Lost(error) { a.emit(a.flight.Context(), LeaseLost, a.key, 0, nil) }
+
+// Over ends a load that takes too long.
+func (a *attempt) Over() { a.flight.Cancel(ErrLoadTimeout) }
+
+// run calls the loader, once there is room for another load, and acts on what
+// came of it.
+func (a *attempt) run() *answer {
+	switch ctx := a.flight.Context(); {
+	case ctx.Err() != nil: // everybody left while the lease was got
+		return a.unbegun(context.Cause(ctx))
+	case a.flight.Leader().Err() != nil:
+		return a.apart(a.run)
+	case a.tryEnter():
+		return a.begin()
+	}
+	return a.apart(func() *answer {
+		if err := a.enter(); err != nil {
+			return a.unbegun(err)
 		}
+		return a.begin()
+	})
+}
+
+// unbegun ends an attempt whose loader was not called.
+func (a *attempt) unbegun(why error) *answer {
+	ans := a.finish(&loaded{err: why, canceled: true, began: a.cache.tick()})
+	if a.behind { // who joined asks again, and waits for a place
+		return &answer{}
+	}
+	return ans
+}
+
+// begin starts the loader and waits for it.
+func (a *attempt) begin() *answer {
+	a.began, a.start = a.cache.tick(), time.Now()
+	a.lease.MaxHold = a.start.Sub(a.lease.Since) + a.policy.LoadTimeout
+	a.cache.keeper.KeepIn(&a.held, a.lease)
+	a.ret = make(chan struct{})
+	go a.call(a.prepare())
+	return a.wait()
+}
+
+// wait waits for the loader and ends the attempt. In the leader's goroutine it
+// does so only while the leader stays, and ends it there only if the leader is
+// sure to have the time that storing may take.
+func (a *attempt) wait() *answer {
+	leader := a.flight.Leader()
+	select {
+	case <-a.ret:
+		if end, ok := leader.Deadline(); ok && time.Until(end) < a.cache.opts.RedisBudget {
+			return a.apart(a.returned)
+		}
+		return a.returned()
+	case <-a.flight.Context().Done():
+		return a.giveUp()
+	case <-leader.Done():
+		return a.apart(a.wait)
+	}
+}
+
+// returned ends the attempt with what the loader returned.
+func (a *attempt) returned() *answer { return a.end(a.outcome) }
+
+// giveUp ends an attempt whose context has ended before its loader returned.
+func (a *attempt) giveUp() *answer {
+	if !a.over.CompareAndSwap(false, true) {
+		<-a.ret
+		return a.returned()
+	}
+	a.cache.counts.hung.Add(1)
+	return a.end(outcome{returned: true, err: context.Cause(a.flight.Context())})
+}
+
+// call calls the loader, in a goroutine of its own.
+func (a *attempt) call(ctx context.Context) {
+	var o outcome
+	defer func() {
 		if p := recover(); p != nil {
 			o.panicked, o.stack = p, debug.Stack()
+		}
+		if !a.over.CompareAndSwap(false, true) {
+			a.cache.counts.hung.Add(-1)
 			return
 		}
-		a.exited(o)
+		a.outcome = o
+		close(a.ret)
 	}()
 	o.encoded, o.err = a.load(ctx, a.id)
 	o.returned = true
-	return o
-}
-
-// exited ends an attempt whose loader is ending this goroutine.
-func (a *attempt) exited(o outcome) {
-	if !a.ended.CompareAndSwap(false, true) {
-		a.cache.counts.hung.Add(-1)
-		return
-	}
-	go func() { a.flight.Finish(a.end(o)) }()
-}
-
-// giveUp ends an attempt whose context has ended before its loader returned.
-func (a *attempt) giveUp() {
-	if a.ended.CompareAndSwap(false, true) {
-		a.cache.counts.hung.Add(1)
-		a.flight.Finish(a.end(outcome{returned: true, err: context.Cause(a.ctx)}))
-	}
 }
 
 // end says what came of the load and acts on it.
 func (a *attempt) end(o outcome) *answer {
 	took := time.Since(a.start)
-	a.control.Seal()
+	a.ctx.control.Seal()
 	a.held.Stop()
 	leave(a.gates)
 	l := a.judge(o)
@@ -119,9 +200,9 @@ func (a *attempt) end(o outcome) *answer {
 // judge says what the loader's outcome means. Whether a load was cancelled is
 // judged by its context, not by the error the loader made of it.
 func (a *attempt) judge(o outcome) *loaded {
-	ttl, unstored, misuse := a.control.Outcome()
+	ttl, unstored, misuse := a.ctx.control.Outcome()
 	l := &loaded{encoded: o.encoded, ttl: ttl, unstored: unstored}
-	switch cause := context.Cause(a.ctx); {
+	switch cause := context.Cause(a.flight.Context()); {
 	case o.panicked != nil:
 		l.err, l.panicked = &loader.PanicError{Value: o.panicked, Stack: o.stack}, true
 	case !o.returned:
@@ -167,25 +248,27 @@ func (a *attempt) report(l *loaded) {
 	default:
 		a.delta.Store(int64(smoothed(time.Duration(a.delta.Load()), l.took)))
 	}
-	a.emit(a.ctx, kind, a.key, l.took, l.err)
+	a.emit(a.flight.Context(), kind, a.key, l.took, l.err)
 }
 
-// loadContext is the context of the loader: the flight's, with a deadline that
-// the keeper of leases enforces, and without a timer of its own.
-func (a *attempt) loadContext() context.Context {
-	ctx := loadctl.With(underLoad(a.ctx, a.cache, a.key), &a.control)
-	if a.cache.tracer != nil {
-		ctx, a.endTrace = a.cache.tracer.StartLoad(ctx, a.prefix, a.key)
-		a.traced = ctx
+// prepare returns the context to give the loader.
+func (a *attempt) prepare() context.Context {
+	ctx := a.flight.Context()
+	a.ctx.Context, a.ctx.due = ctx, a.start.Add(a.policy.LoadTimeout)
+	above, _ := ctx.Value(loadingKey{}).(*loading)
+	a.ctx.loading = loading{a.cache, a.key, above}
+	if a.old != nil {
+		a.ctx.control.Previous = a.previous
 	}
-	return dueContext{ctx, a.start.Add(a.policy.LoadTimeout)}
+	if a.cache.tracer == nil {
+		return &a.ctx
+	}
+	a.traced, a.endTrace = a.cache.tracer.StartLoad(&a.ctx, a.prefix, a.key)
+	return a.traced
 }
 
-// dueContext is a context that names a deadline which is enforced elsewhere.
-type dueContext struct {
-	context.Context
-	at time.Time
+// previous is for a loader that asks for the value it replaces.
+func (a *attempt) previous() (any, bool) {
+	v, err := a.decode(a.old)
+	return v, err == nil
 }
-
-// Deadline returns the deadline of the load.
-func (d dueContext) Deadline() (time.Time, bool) { return d.at, true }

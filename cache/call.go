@@ -99,8 +99,9 @@ func (c *call) answer(ctx context.Context) (*answer, error) {
 // await waits for the process's flight. It returns nothing when the caller has
 // to go round again.
 func (c *call) await(ctx context.Context, f *found) (*answer, error) {
-	a, joined, err := c.cache.flights.DoWithin(ctx, c.patience(f), c.key, func(fl *flight.Flight[*answer]) *answer {
-		return c.prime(fl, f)
+	a, joined, err := c.cache.flights.DoWithin(ctx, c.patience(f), c.key, func(fl *flight.Flight[*answer]) (*answer, bool) {
+		a := c.prime(fl, f)
+		return a, a != nil
 	})
 	switch {
 	case errors.Is(err, flight.ErrLate):
@@ -240,8 +241,8 @@ func (c *call) refreshBehind(ctx context.Context, f *found) {
 		return
 	}
 	gen, fresh := f.Generation, f.verdict == fresh
-	if c.cache.flights.Go(ctx, c.key, func(fl *flight.Flight[*answer]) *answer {
-		return c.primeBehind(fl, gen)
+	if c.cache.flights.Go(ctx, c.key, func(fl *flight.Flight[*answer]) (*answer, bool) {
+		return c.primeBehind(fl, gen), true
 	}) {
 		kind := Refreshed
 		if fresh {
@@ -314,31 +315,4 @@ func left(e *entry.Entry) time.Duration {
 // age returns how long ago e was written.
 func age(e *entry.Entry) time.Duration {
 	return max(0, time.Duration(e.Now-e.WrittenAt)*time.Millisecond)
-}
-
-// loading is a link of the chain of loads a context runs under.
-type loading struct {
-	cache *Cache
-	key   string
-	above *loading
-}
-
-type loadingKey struct{}
-
-// underLoad marks ctx as belonging to the load of key.
-func underLoad(ctx context.Context, c *Cache, key string) context.Context {
-	above, _ := ctx.Value(loadingKey{}).(*loading)
-	return context.WithValue(ctx, loadingKey{}, &loading{c, key, above})
-}
-
-// loadingAbove reports whether ctx belongs to a load of key, or to a load that
-// was started by one.
-func loadingAbove(ctx context.Context, c *Cache, key string) bool {
-	l, _ := ctx.Value(loadingKey{}).(*loading)
-	for ; l != nil; l = l.above {
-		if l.cache == c && l.key == key {
-			return true
-		}
-	}
-	return false
 }

@@ -261,8 +261,9 @@ func (k *Keyspace[V]) fetchAny(ctx context.Context, id string) (any, error) {
 // unstoredAnswer loads a value of the caller's own that is not stored.
 func (c *call) unstoredAnswer(ctx context.Context) (*answer, error) {
 	own := fmt.Sprintf("%s, unstored, %d", c.key, c.start) // shared with nobody, whose load may be older
-	a, _, err := c.cache.flights.Do(ctx, own, func(f *flight.Flight[*answer]) *answer {
-		return c.newPriming(f).loadUnstored(f.Context())
+	a, _, err := c.cache.flights.Do(ctx, own, func(f *flight.Flight[*answer]) (*answer, bool) {
+		a := c.newPriming(f).loadUnstored()
+		return a, a != nil
 	})
 	if err != nil {
 		return nil, grounded(ctx, err)

@@ -17,16 +17,16 @@ import (
 // prime is the work of a flight: it gets the lease and loads, or waits for the
 // process that has it.
 //
-//  1. A key that was just seen to be absent is claimed with SET NX.
-//  2. Else the flight registers for the key's wake-up, and only then asks for
-//     the lease; whatever is stored after the answer will wake it.
+//  1. A key that was just seen to be absent is claimed with SET NX, in the
+//     leader's goroutine and within the leader's deadline.
+//  2. Else the flight goes on apart. It registers for the key's wake-up, and only
+//     then asks for the lease; whatever is stored after the answer will wake it.
 //  3. Told to wait, it asks again at each message and each poll.
 //  4. With the lease it loads; told of a value or a failure it answers with it.
 func (c *call) prime(f *flight.Flight[*answer], read *found) *answer {
-	ctx := f.Context()
 	p := c.newPriming(f)
 	if read.down != nil {
-		return p.loadDegraded(ctx)
+		return p.loadDegraded()
 	}
 	if c.refresh {
 		p.request.Force = entry.Forced
@@ -35,40 +35,38 @@ func (c *call) prime(f *flight.Flight[*answer], read *found) *answer {
 	}
 	if read.verdict == absent {
 		sent := time.Now()
-		if got, won := c.cache.store.Claim(ctx, c.key, &p.request); won {
-			return p.granted(ctx, got, sent)
+		if got, won := c.cache.store.Claim(f.Leader(), c.key, &p.request); won {
+			return p.granted(got, sent)
 		}
 	}
-	return p.ask(ctx)
+	return p.apart(p.ask)
 }
 
 // primeBehind is the work of a background refresh: it loads if the lease is to
 // be had at once and the value of generation gen is still there. Callers who
 // join it for want of any answer go round again if it comes to none.
 func (c *call) primeBehind(f *flight.Flight[*answer], gen entry.Token) *answer {
-	ctx := f.Context()
 	p := c.newPriming(f)
 	p.behind, p.request.NoWait = true, true
 	p.insist(gen)
-	got, err := p.acquire(ctx)
+	got, err := p.acquire(f.Context())
 	if err != nil || got.Verdict == entry.Wait || got.Verdict == entry.Bypassed {
 		return &answer{}
 	}
-	return p.settled(ctx, got)
+	return p.settled(got)
 }
 
 // newPriming works on a copy of the call, which may go on without the flight.
 func (c *call) newPriming(f *flight.Flight[*answer]) *priming {
-	own := *c
-	own.bad = slices.Clone(c.bad)
-	p := &priming{call: &own, flight: f, request: c.request(), since: c.cache.tick()}
+	p := &priming{call: *c, flight: f, request: c.request(), since: c.cache.tick()}
+	p.bad = slices.Clone(c.bad)
 	p.request.Old = true
 	return p
 }
 
 // priming is a flight on its way to an answer.
 type priming struct {
-	*call
+	call
 	flight   *flight.Flight[*answer]
 	request  entry.Request
 	since    uint64    // the instant before the first request for the lease
@@ -78,8 +76,16 @@ type priming struct {
 	degraded bool      // Redis cannot be asked
 }
 
+// apart does what is left of the flight's work outside any caller's goroutine. If
+// the work has been in one until now there is no answer yet, and apart returns nil.
+func (p *priming) apart(rest func() *answer) *answer {
+	a, _ := p.flight.Apart(rest)
+	return a
+}
+
 // ask asks for the lease until there is an answer.
-func (p *priming) ask(ctx context.Context) *answer {
+func (p *priming) ask() *answer {
+	ctx := p.flight.Context()
 	watch := p.cache.bus.Watch(p.key)
 	defer watch.Stop()
 	limited, cancel := context.WithTimeoutCause(ctx, p.policy.WaitTimeout, ErrWaitTimeout)
@@ -110,7 +116,7 @@ func (p *priming) ask(ctx context.Context) *answer {
 	case a != nil:
 		return a
 	}
-	return p.settled(ctx, got)
+	return p.settled(got)
 }
 
 // acquire asks for the lease once. Each time has a budget of its own but the
@@ -202,7 +208,7 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 	a := &answer{asOf: p.since, began: p.since}
 	switch {
 	case command.IsFull(err):
-		return p.loadUnstored(ctx)
+		return p.loadUnstored()
 	case ctx.Err() != nil:
 		p.cache.store.Abandon(ctx, p.key, &p.request)
 		a.err = context.Cause(ctx)
@@ -214,7 +220,7 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 	default:
 		a.err = p.trouble(ctx, "leasing", err)
 		if p.policy.OnOutage == LoadLocally && errors.Is(a.err, ErrUnavailable) {
-			return p.loadDegraded(ctx)
+			return p.loadDegraded()
 		}
 	}
 	return a
@@ -222,12 +228,12 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 
 // settled acts on the final answer to the request for the lease. What it says
 // is as of the latest request.
-func (p *priming) settled(ctx context.Context, got entry.Acquired) *answer {
+func (p *priming) settled(got entry.Acquired) *answer {
 	switch got.Verdict {
 	case entry.Grant:
-		return p.granted(ctx, got, p.sent)
+		return p.granted(got, p.sent)
 	case entry.Bypassed:
-		return p.loadUnstored(ctx)
+		return p.loadUnstored()
 	case entry.Cooling:
 		return &answer{source: FromPeer, err: p.failure(&got.Entry), asOf: p.since, began: p.since}
 	}

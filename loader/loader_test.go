@@ -59,7 +59,7 @@ func TestOutsideALoad(t *testing.T) {
 
 func TestSetTTLAndNoStore(t *testing.T) {
 	var c loadctl.Control
-	ctx := loadctl.With(t.Context(), &c)
+	ctx := context.WithValue(t.Context(), loadctl.Key{}, &c)
 	loader.SetTTL(ctx, time.Minute)
 	loader.NoStore(ctx)
 	ttl, noStore, err := c.Outcome()
@@ -112,7 +112,7 @@ func TestPrevious(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &loadctl.Control{Previous: func() (any, bool) { return tt.old, tt.has }}
-			if got := tt.ask(loadctl.With(t.Context(), c)); got != tt.want {
+			if got := tt.ask(context.WithValue(t.Context(), loadctl.Key{}, c)); got != tt.want {
 				t.Errorf("Previous = %s, want %s", got, tt.want)
 			}
 			_, _, err := c.Outcome()

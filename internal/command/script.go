@@ -38,20 +38,32 @@ var defined = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
 // Run runs the script by its SHA-1, and by its text where the server does not
 // know it yet.
 func (sc Script) Run(ctx context.Context, s *Sender, keys []any, args ...any) (*redis.Cmd, error) {
-	return sc.RunFresh(ctx, s, keys, func() []any { return args })
+	cmd, err := sc.send(ctx, s, "evalsha", keys, args)
+	if isNoScript(err) {
+		cmd, err = sc.send(ctx, s, "eval", keys, args)
+	}
+	return cmd, err
 }
 
 // RunFresh is Run for a script that creates a lease: each delivery has arguments
 // of its own, with a token of its own. After NOSCRIPT nothing was run, but a copy
 // may still be under way.
 func (sc Script) RunFresh(ctx context.Context, s *Sender, keys []any, args func() []any) (*redis.Cmd, error) {
-	cmd := redis.NewCmd(ctx, invoke("evalsha", sc.sha, keys, args())...)
-	err := s.Send(ctx, Once{cmd})
+	cmd, err := sc.send(ctx, s, "evalsha", keys, args())
 	if isNoScript(err) {
-		cmd = redis.NewCmd(ctx, invoke("eval", sc.Src, keys, args())...)
-		err = s.Send(ctx, Once{cmd})
+		cmd, err = sc.send(ctx, s, "eval", keys, args())
 	}
 	return cmd, err
+}
+
+// send sends the script once.
+func (sc Script) send(ctx context.Context, s *Sender, how string, keys []any, args []any) (*redis.Cmd, error) {
+	what := sc.sha
+	if how == "eval" {
+		what = sc.Src
+	}
+	cmd := redis.NewCmd(ctx, invoke(how, what, keys, args)...)
+	return cmd, s.Send(ctx, Once{cmd})
 }
 
 func invoke(how string, what any, keys []any, args []any) []any {

@@ -31,11 +31,11 @@ var errCallerGone = errors.New("caller gone")
 // work. What counts as a failure is trouble on the way to Redis or a state of
 // the server that passes; an answer is a success, an error reply too.
 type breaker struct {
-	circuit *gobreaker.CircuitBreaker[struct{}]
+	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
 func newBreaker(changed func(open bool)) breaker {
-	return breaker{gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+	return breaker{gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:         "redis",
 		Timeout:      probeAfter,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
@@ -53,19 +53,19 @@ func newBreaker(changed func(open bool)) breaker {
 }
 
 // run runs a command, or fails with [ErrOpen].
-func (b breaker) run(ctx context.Context, command func() error) error {
-	var got error
-	_, err := b.circuit.Execute(func() (struct{}, error) {
-		got = command()
-		if got != nil && callerGone(ctx) {
-			return struct{}{}, errCallerGone
-		}
-		return struct{}{}, got
-	})
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+func (b breaker) run(ctx context.Context, command func() error) (err error) {
+	done, refused := b.circuit.Allow()
+	if refused != nil {
 		return ErrOpen
 	}
-	return got
+	defer func() {
+		if err != nil && callerGone(ctx) {
+			done(errCallerGone)
+			return
+		}
+		done(err)
+	}()
+	return command()
 }
 
 // troubled reports whether err says that Redis does not work just now.

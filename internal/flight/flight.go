@@ -1,10 +1,22 @@
 // Package flight collapses concurrent loads of one key within a process.
 //
 // It adds to [singleflight], which does the collapsing, what a cache needs and
-// a plain group lacks: the work is detached from the caller that started it,
-// every caller waits under its own context, work that nobody waits for any more
-// is cancelled, and work that hangs or whose goroutine is gone can be ended by
-// somebody else.
+// a plain group lacks: the work is detached from the callers, every caller waits
+// under its own context, and work that nobody waits for any more is cancelled.
+//
+// # Who runs the work
+//
+// The caller that starts a flight leads it: the work runs in its goroutine, since
+// starting another and waking the caller again costs as much as a round trip to
+// a near Redis. So the work must not hold the caller longer than [Flight.Leader]
+// lasts, and where it might, it goes on in a goroutine of its own:
+//
+//  1. Caller A starts flight F and runs its work; B joins F.
+//  2. The work waits, for a loader say, and for the end of Flight.Leader.
+//  3. The context of A ends. The work calls [Flight.Apart] with what is left to
+//     do, and returns. A leaves F, which is cancelled if B has left before; else
+//     B waits on.
+//  4. Only then what is left is begun. It ends, and B has the result.
 //
 // # Leaving and joining at the same instant
 //
@@ -57,25 +69,41 @@ type Group[T any] struct {
 	empty   chan struct{} // closed when all have landed, after Close
 }
 
+// errApart tells those who joined that the work goes on apart.
+var errApart = errors.New("flight: the work goes on apart")
+
 // Flight is one piece of work that callers share.
 type Flight[T any] struct {
 	group  *Group[T]
 	key    string
-	ctx    context.Context
+	values endless         // the first caller's context
+	ctx    context.Context // the same, with an end of its own
 	cancel context.CancelCauseFunc
-
-	over   chan struct{} // closed by Finish
-	result T             // set before over is closed
+	leader context.Context // of the caller that runs the work; nil: nobody's
+	rest   func() T        // of work that goes on apart
+	result T               // of the rest, set before over is closed
 
 	// The group's mutex guards what follows.
 	callers int
+	over    chan struct{} // closed when the work has ended apart; nil: singleflight has it
 	pinned  bool
 	landed  bool
 }
 
+// endless is a context without its end. It is [context.WithoutCancel], less an
+// allocation for every value that is looked up.
+type endless struct{ context.Context }
+
+func (*endless) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*endless) Done() <-chan struct{}       { return nil }
+func (*endless) Err() error                  { return nil }
+
 // Context returns the context of the work: the values of the caller that
 // started it, without its cancellation or deadline.
 func (f *Flight[T]) Context() context.Context { return f.ctx }
+
+// Values returns a context with the values of Context that never ends.
+func (f *Flight[T]) Values() context.Context { return &f.values }
 
 // Cancel cancels the context of the work.
 func (f *Flight[T]) Cancel(cause error) { f.cancel(cause) }
@@ -88,61 +116,134 @@ func (f *Flight[T]) Pin() {
 	f.pinned = true
 }
 
-// Finish gives result to all callers though the work has not returned: it
-// hangs, or has ended its goroutine. It is called at most once.
-func (f *Flight[T]) Finish(result T) {
-	f.result = result
-	close(f.over)
-	f.land()
+// Leader returns the context of the caller in whose goroutine the work runs; one
+// that never ends if it has a goroutine of its own. Only the work may ask.
+func (f *Flight[T]) Leader() context.Context {
+	if f.leader == nil {
+		return context.Background()
+	}
+	return f.leader
 }
 
-// Finished waits for Finish and returns its result.
-func (f *Flight[T]) Finished() T {
-	<-f.over
-	return f.result
+// Apart runs rest, which is all that is left of the work, outside the goroutine
+// of any caller. Only the work may call it, once, and has to return what it
+// returns: the result, or false if that is yet to come.
+func (f *Flight[T]) Apart(rest func() T) (result T, ended bool) {
+	if f.leader == nil {
+		return rest(), true
+	}
+	f.leader, f.rest = nil, rest
+	f.group.mu.Lock()
+	defer f.group.mu.Unlock()
+	f.over = make(chan struct{})
+	return result, false
+}
+
+// goOn does the rest of the work.
+func (f *Flight[T]) goOn() {
+	f.result = f.rest()
+	f.land()
+	close(f.over)
 }
 
 // Do returns the result of work for key, started now or already running.
 // It reports whether the caller joined work that was running. When ctx ends
-// first it returns ctx's cause at once; work goes on for the others. After Close
-// it returns [ErrClosed].
+// first it returns ctx's cause, at once if it joined or as soon as the work lets
+// it go; work goes on for the others. After Close it returns [ErrClosed].
 //
-// Work that ends its goroutine must see to it that Finish is called.
-func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
+// Work returns false if it goes on apart: see [Flight.Apart].
+func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) (T, bool)) (result T, joined bool, err error) {
 	return g.DoWithin(ctx, 0, key, work)
 }
 
 // DoWithin is Do for a caller who waits no longer than patience: then it returns
 // [ErrLate], and work goes on for whoever comes next. A patience of 0 has no end.
-func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key string, work func(*Flight[T]) T) (result T, joined bool, err error) {
-	f, done, joined := g.board(ctx, key, work)
-	if f == nil {
+func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key string, work func(*Flight[T]) (T, bool)) (result T, joined bool, err error) {
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, patience, ErrLate)
+		defer cancel()
+	}
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
 		return result, false, ErrClosed
 	}
-	var late <-chan time.Time
-	if patience > 0 {
-		t := time.NewTimer(patience)
-		defer t.Stop()
-		late = t.C
+	if f := g.flights[key]; f != nil {
+		done, over := g.joinLocked(f)
+		g.mu.Unlock()
+		result, err = f.await(ctx, done, over)
+		return result, true, err
 	}
-	select {
-	case <-late:
-		f.Pin()
-		g.leave(f)
-		return result, joined, ErrLate
-	case r := <-done:
-		return r.Val.(T), joined, nil
-	case <-f.over:
-		return f.result, joined, nil
-	case <-ctx.Done():
-		g.leave(f)
-		return result, joined, context.Cause(ctx)
+	f := g.startLocked(ctx, key)
+	f.callers, f.leader = 1, ctx
+	if result, ended := g.leadLocked(f, work); ended {
+		return result, false, nil
+	}
+	if ctx.Err() != nil { // leaves first: what nobody waits for is not begun
+		err = f.leave(ctx)
+		go f.goOn()
+		return result, false, err
+	}
+	go f.goOn()
+	result, err = f.await(ctx, nil, f.over)
+	return result, false, err
+}
+
+// leadLocked runs the work of f in the goroutine of its first caller. The mutex is
+// held until singleflight knows the call, and released then.
+func (g *Group[T]) leadLocked(f *Flight[T], work func(*Flight[T]) (T, bool)) (result T, ended bool) {
+	v, err, _ := g.calls.Do(f.key, func() (any, error) {
+		g.mu.Unlock()
+		return f.run(work)
+	})
+	if err != nil {
+		return result, false
+	}
+	return v.(T), true
+}
+
+// joinLocked adds a caller to f, and returns where the result will be: singleflight
+// delivers it, unless the work goes on apart. The key is in g.flights exactly as
+// long as singleflight would join its call, or f is apart.
+func (g *Group[T]) joinLocked(f *Flight[T]) (done <-chan singleflight.Result, over <-chan struct{}) {
+	f.callers++
+	if f.over != nil {
+		return nil, f.over
+	}
+	return g.calls.DoChan(f.key, nil), nil
+}
+
+// run is the call that singleflight knows.
+func (f *Flight[T]) run(work func(*Flight[T]) (T, bool)) (any, error) {
+	r, ended := work(f)
+	if !ended {
+		return nil, errApart
+	}
+	f.land()
+	return r, nil
+}
+
+// await waits for the result on behalf of one caller.
+func (f *Flight[T]) await(ctx context.Context, done <-chan singleflight.Result, over <-chan struct{}) (result T, err error) {
+	for {
+		select {
+		case r := <-done:
+			if r.Err == nil {
+				return r.Val.(T), nil
+			}
+			done, over = nil, f.over
+		case <-over:
+			return f.result, nil
+		case <-ctx.Done():
+			return result, f.leave(ctx)
+		}
 	}
 }
 
 // Go starts work for key, for which nobody has to wait, unless some is running.
 // It reports whether it did.
-func (g *Group[T]) Go(ctx context.Context, key string, work func(*Flight[T]) T) (started bool) {
+func (g *Group[T]) Go(ctx context.Context, key string, work func(*Flight[T]) (T, bool)) (started bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || g.flights[key] != nil {
@@ -150,7 +251,7 @@ func (g *Group[T]) Go(ctx context.Context, key string, work func(*Flight[T]) T) 
 	}
 	f := g.startLocked(ctx, key)
 	f.pinned = true
-	g.callLocked(f, work)
+	g.calls.DoChan(key, func() (any, error) { return f.run(work) })
 	return true
 }
 
@@ -199,48 +300,9 @@ func (g *Group[T]) landedLocked() {
 	}
 }
 
-// board joins the flight for key or starts one, unless the group is closed. The
-// key is in g.flights exactly as long as singleflight would join its call.
-func (g *Group[T]) board(ctx context.Context, key string, work func(*Flight[T]) T) (f *Flight[T], done <-chan singleflight.Result, joined bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return nil, nil, false
-	}
-	f = g.flights[key]
-	if joined = f != nil; !joined {
-		f = g.startLocked(ctx, key)
-	}
-	f.callers++
-	return f, g.callLocked(f, work), joined
-}
-
-// callLocked starts or joins the call of f.
-func (g *Group[T]) callLocked(f *Flight[T], work func(*Flight[T]) T) <-chan singleflight.Result {
-	return g.calls.DoChan(f.key, func() (any, error) {
-		deepen()
-		r := work(f)
-		f.land() // not deferred: work that ends its goroutine is finished by Finish
-		return r, nil
-	})
-}
-
-// deepen grows the stack of a new goroutine at once, while there is little on it
-// to copy: a round trip to Redis needs some 8 KiB, and to get there by doubling
-// copies ever deeper stacks, at a twelfth of the CPU time of an uncontended miss.
-//
-//go:noinline
-func deepen() (sum byte) {
-	var room [8 << 10]byte
-	for i := 0; i < len(room); i += 4 << 10 {
-		sum += room[i]
-	}
-	return sum
-}
-
 func (g *Group[T]) startLocked(ctx context.Context, key string) *Flight[T] {
-	f := &Flight[T]{group: g, key: key, over: make(chan struct{})}
-	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &Flight[T]{group: g, key: key, values: endless{ctx}}
+	f.ctx, f.cancel = context.WithCancelCause(&f.values)
 	if g.flights == nil {
 		g.flights, g.aloft = make(map[string]*Flight[T]), make(map[*Flight[T]]struct{})
 	}
@@ -263,15 +325,20 @@ func (f *Flight[T]) land() {
 	g.landedLocked()
 }
 
-// leave takes one caller out of f and cancels it when that was the last one.
-func (g *Group[T]) leave(f *Flight[T]) {
+// leave takes a caller whose context has ended out of f, and cancels f when that
+// was the last one, unless it was only out of patience. It returns the cause.
+func (f *Flight[T]) leave(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	g := f.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f.callers--
+	f.pinned = f.pinned || errors.Is(cause, ErrLate)
 	if f.callers == 0 && !f.pinned && !f.landed {
 		g.removeLocked(f)
 		f.cancel(ErrAbandoned)
 	}
+	return cause
 }
 
 func (g *Group[T]) removeLocked(f *Flight[T]) {

@@ -21,8 +21,18 @@ type outcome struct {
 	err    error
 }
 
+// whole is work that never holds its leader up.
+func whole[T any](work func(*flight.Flight[T]) T) func(*flight.Flight[T]) (T, bool) {
+	return func(f *flight.Flight[T]) (T, bool) { return work(f), true }
+}
+
+// apart is work that goes on apart at once.
+func apart[T any](work func(*flight.Flight[T]) T) func(*flight.Flight[T]) (T, bool) {
+	return func(f *flight.Flight[T]) (T, bool) { return f.Apart(func() T { return work(f) }) }
+}
+
 // board calls Do in a goroutine and returns where its outcome will be.
-func board(ctx context.Context, g *flight.Group[int], key string, work func(*flight.Flight[int]) int) <-chan outcome {
+func board(ctx context.Context, g *flight.Group[int], key string, work func(*flight.Flight[int]) (int, bool)) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		v, joined, err := g.Do(ctx, key, work)
@@ -32,42 +42,56 @@ func board(ctx context.Context, g *flight.Group[int], key string, work func(*fli
 }
 
 // until returns work that lasts until c is closed or its context ends, and then
-// comes to v or to -v.
-func until(c <-chan struct{}, v int) func(*flight.Flight[int]) int {
-	return func(f *flight.Flight[int]) int {
+// comes to v or to -v. When its leader leaves it goes on apart.
+func until(c <-chan struct{}, v int) func(*flight.Flight[int]) (int, bool) {
+	var work func(*flight.Flight[int]) (int, bool)
+	work = func(f *flight.Flight[int]) (int, bool) {
 		select {
 		case <-c:
-			return v
+			return v, true
 		case <-f.Context().Done():
-			return -v
+			return -v, true
+		case <-f.Leader().Done():
+			return f.Apart(func() int {
+				r, _ := work(f)
+				return r
+			})
 		}
 	}
+	return work
 }
 
 func TestCallersShareOneRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g flight.Group[int]
-		var runs atomic.Int32
-		land := make(chan struct{})
-		work := func(*flight.Flight[int]) int { <-land; return int(runs.Add(1)) }
-		var all []<-chan outcome
-		for range 10 {
-			all = append(all, board(t.Context(), &g, "k", work))
-			synctest.Wait()
+	ways := map[string]func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool){
+		"in the leader": whole[int], "apart": apart[int],
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { shareOneRun(t, way) }) })
+	}
+}
+
+func shareOneRun(t *testing.T, way func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool)) {
+	var g flight.Group[int]
+	var runs atomic.Int32
+	land := make(chan struct{})
+	work := way(func(*flight.Flight[int]) int { <-land; return int(runs.Add(1)) })
+	var all []<-chan outcome
+	for range 10 {
+		all = append(all, board(t.Context(), &g, "k", work))
+		synctest.Wait()
+	}
+	if got := g.Len(); got != 1 {
+		t.Errorf("%d flights under way, want 1", got)
+	}
+	close(land)
+	for i, done := range all {
+		if got, want := <-done, (outcome{1, i > 0, nil}); got != want {
+			t.Errorf("caller %d got %+v, want %+v", i, got, want)
 		}
-		if got := g.Len(); got != 1 {
-			t.Errorf("%d flights under way, want 1", got)
-		}
-		close(land)
-		for i, done := range all {
-			if got, want := <-done, (outcome{1, i > 0, nil}); got != want {
-				t.Errorf("caller %d got %+v, want %+v", i, got, want)
-			}
-		}
-		if v, joined, _ := g.Do(t.Context(), "k", work); v != 2 || joined {
-			t.Errorf("later caller got run %d, joined %v; want a run of its own", v, joined)
-		}
-	})
+	}
+	if v, joined, _ := g.Do(t.Context(), "k", work); v != 2 || joined {
+		t.Errorf("later caller got run %d, joined %v; want a run of its own", v, joined)
+	}
 }
 
 func TestKeysFlyApart(t *testing.T) {
@@ -113,11 +137,11 @@ func TestLastCallerEndsTheWork(t *testing.T) {
 		var g flight.Group[int]
 		var cause error
 		ctx, cancel := context.WithCancel(t.Context())
-		work := func(f *flight.Flight[int]) int {
+		work := apart(func(f *flight.Flight[int]) int {
 			<-f.Context().Done()
 			cause = context.Cause(f.Context())
 			return 0
-		}
+		})
 		first, second := board(ctx, &g, "k", work), board(ctx, &g, "k", work)
 		synctest.Wait()
 		cancel()
@@ -139,12 +163,12 @@ func TestPinnedWorkGoesOn(t *testing.T) {
 		land := make(chan struct{})
 		ended := make(chan int, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		done := board(ctx, &g, "k", func(f *flight.Flight[int]) int {
+		done := board(ctx, &g, "k", apart(func(f *flight.Flight[int]) int {
 			f.Pin()
-			v := until(land, 5)(f)
+			v, _ := until(land, 5)(f)
 			ended <- v
 			return v
-		})
+		}))
 		synctest.Wait()
 		cancel()
 		<-done
@@ -191,65 +215,94 @@ func TestDetachLetsThoseAboardFly(t *testing.T) {
 	})
 }
 
-// TestFinishEndsWhatHangs ends a flight from outside its work, which goes on.
-func TestFinishEndsWhatHangs(t *testing.T) {
+// TestApartAfterTheFirstStep has work go on apart while others have joined, and
+// more join later; all get the result, and nobody starts a second run.
+func TestApartAfterTheFirstStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g flight.Group[int]
-		var f *flight.Flight[int]
-		awake := make(chan struct{})
-		hangs := func(own *flight.Flight[int]) int {
-			f = own
-			<-awake
-			return 1
+		step, land := make(chan struct{}), make(chan struct{})
+		var runs atomic.Int32
+		work := func(f *flight.Flight[int]) (int, bool) {
+			runs.Add(1)
+			if f.Leader().Value(whose{}) != "first" {
+				t.Error("Leader is not the context of the first caller")
+			}
+			<-step
+			return f.Apart(func() int {
+				if f.Leader().Done() != nil {
+					t.Error("work apart has a leader that may leave")
+				}
+				v, ended := f.Apart(func() int { <-land; return 3 })
+				if !ended {
+					t.Error("work that is apart went apart once more")
+				}
+				return v
+			})
 		}
-		first, second := board(t.Context(), &g, "k", hangs), board(t.Context(), &g, "k", hangs)
+		first := board(context.WithValue(t.Context(), whose{}, "first"), &g, "k", work)
 		synctest.Wait()
-		f.Finish(9)
-		for _, done := range []<-chan outcome{first, second} {
-			if got := <-done; got.value != 9 || got.err != nil {
-				t.Errorf("caller got %+v, want what Finish gave", got)
+		early := board(t.Context(), &g, "k", work)
+		synctest.Wait()
+		close(step)
+		synctest.Wait()
+		late := board(t.Context(), &g, "k", work)
+		synctest.Wait()
+		close(land)
+		for i, done := range []<-chan outcome{first, early, late} {
+			if got, want := <-done, (outcome{3, i > 0, nil}); got != want {
+				t.Errorf("caller %d got %+v, want %+v", i, got, want)
 			}
 		}
-		if got := f.Finished(); got != 9 {
-			t.Errorf("Finished = %d, want 9", got)
-		}
-		if v, joined, _ := g.Do(t.Context(), "k", func(*flight.Flight[int]) int { return 2 }); v != 2 || joined {
-			t.Errorf("a later caller got %d, joined %v; want a run of its own", v, joined)
-		}
-		close(awake)
-		synctest.Wait()
-		if g.Len() != 0 {
-			t.Errorf("%d flights left, want 0: the late return counted", g.Len())
+		if got := runs.Load(); got != 1 || g.Len() != 0 {
+			t.Errorf("%d runs, %d flights left; want 1, 0", got, g.Len())
 		}
 	})
 }
 
-// TestFinishAfterGoexit ends a flight whose work has ended its goroutine.
-func TestFinishAfterGoexit(t *testing.T) {
-	var g flight.Group[int]
-	v, _, err := g.Do(t.Context(), "k", func(f *flight.Flight[int]) int {
-		defer f.Finish(3)
-		runtime.Goexit()
-		return 1
+type whose struct{}
+
+// TestPatienceEnds has a leader and a waiter whose patience ends; the work goes on
+// for who comes next.
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g flight.Group[int]
+		land := make(chan struct{})
+		impatient := func() <-chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, _, err := g.DoWithin(t.Context(), time.Second, "k", until(land, 6))
+				done <- err
+			}()
+			return done
+		}
+		start := time.Now()
+		leader := impatient()
+		time.Sleep(time.Millisecond)
+		waiter := impatient()
+		for _, done := range []<-chan error{leader, waiter} {
+			if err := <-done; !errors.Is(err, flight.ErrLate) {
+				t.Errorf("got %v, want ErrLate", err)
+			}
+		}
+		if took := time.Since(start); took != time.Second+time.Millisecond {
+			t.Errorf("both were let go after %v, want a second each", took)
+		}
+		if v, joined, err := do(t, &g, land); v != 6 || !joined || err != nil {
+			t.Errorf("who came next got %d, joined %v, %v; want 6 of the same run", v, joined, err)
+		}
 	})
-	if v != 3 || err != nil {
-		t.Errorf("got %d, %v; want what Finish gave", v, err)
-	}
-	if g.Len() != 0 {
-		t.Errorf("%d flights left, want 0", g.Len())
-	}
 }
 
 func TestCancelEndsTheContextOnly(t *testing.T) {
 	why := errors.New("too slow")
 	var g flight.Group[int]
-	v, _, err := g.Do(t.Context(), "k", func(f *flight.Flight[int]) int {
+	v, _, err := g.Do(t.Context(), "k", whole(func(f *flight.Flight[int]) int {
 		f.Cancel(why)
 		if got := context.Cause(f.Context()); got != why {
 			t.Errorf("cause of the work's context is %v, want %v", got, why)
 		}
 		return 4
-	})
+	}))
 	if v != 4 || err != nil {
 		t.Errorf("got %d, %v; want the work's own result", v, err)
 	}
@@ -261,12 +314,14 @@ func TestContextOfTheWork(t *testing.T) {
 		var g flight.Group[int]
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, 42), time.Second)
 		defer cancel()
-		work := func(f *flight.Flight[int]) int {
-			if _, limited := f.Context().Deadline(); limited {
-				t.Error("the caller's deadline reached the work")
+		work := whole(func(f *flight.Flight[int]) int {
+			for _, ctx := range []context.Context{f.Context(), f.Values()} {
+				if _, limited := ctx.Deadline(); limited {
+					t.Error("the caller's deadline reached the work")
+				}
 			}
-			return f.Context().Value(key{}).(int)
-		}
+			return (f.Context().Value(key{}).(int) + f.Values().Value(key{}).(int)) / 2
+		})
 		if v, _, err := g.Do(ctx, "k", work); v != 42 || err != nil {
 			t.Errorf("got %d, %v; want the caller's value 42", v, err)
 		}
@@ -277,13 +332,13 @@ func TestCancelAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g flight.Group[int]
 		stop := errors.New("closing")
-		work := func(f *flight.Flight[int]) int {
+		work := whole(func(f *flight.Flight[int]) int {
 			<-f.Context().Done()
 			if !errors.Is(context.Cause(f.Context()), stop) {
 				t.Errorf("cause is %v, want %v", context.Cause(f.Context()), stop)
 			}
 			return 0
-		}
+		})
 		var all []<-chan outcome
 		for i := range 5 {
 			all = append(all, board(t.Context(), &g, fmt.Sprint(i), work))
@@ -311,10 +366,10 @@ func TestClosedGroup(t *testing.T) {
 	var g flight.Group[int]
 	<-g.Close()
 	<-g.Close()
-	v, joined, err := g.Do(t.Context(), "k", func(*flight.Flight[int]) int {
+	v, joined, err := g.Do(t.Context(), "k", whole(func(*flight.Flight[int]) int {
 		t.Error("a closed group took work")
 		return 1
-	})
+	}))
 	if v != 0 || joined || !errors.Is(err, flight.ErrClosed) {
 		t.Errorf("Do = %d, %v, %v; want ErrClosed", v, joined, err)
 	}
@@ -327,12 +382,12 @@ func TestCloseAmidTraffic(t *testing.T) {
 		var g flight.Group[int]
 		var running atomic.Int64
 		var wg sync.WaitGroup
-		work := func(*flight.Flight[int]) int {
+		work := whole(func(*flight.Flight[int]) int {
 			running.Add(1)
 			defer running.Add(-1)
 			runtime.Gosched()
 			return 1
-		}
+		})
 		for i := range 4 {
 			wg.Go(func() {
 				for {
@@ -356,10 +411,16 @@ func TestCloseAmidTraffic(t *testing.T) {
 func TestNewcomersGetNothingOlder(t *testing.T) {
 	var g flight.Group[int64]
 	var started, ended atomic.Int64
-	work := func(*flight.Flight[int64]) int64 {
+	work := func(f *flight.Flight[int64]) (int64, bool) {
 		n := started.Add(1)
-		ended.Store(n)
-		return n
+		end := func() int64 {
+			ended.Store(n)
+			return n
+		}
+		if n%2 == 0 {
+			return f.Apart(end)
+		}
+		return end(), true
 	}
 	var wg sync.WaitGroup
 	for range 8 {

@@ -41,7 +41,7 @@ type storm struct {
 func (s *storm) round(t *testing.T, round int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	land := make(chan struct{})
-	work := func(f *flight.Flight[bool]) bool {
+	end := func(f *flight.Flight[bool]) bool {
 		select {
 		case <-land:
 		case <-f.Context().Done():
@@ -53,6 +53,14 @@ func (s *storm) round(t *testing.T, round int) {
 		}
 		s.finished.Add(1)
 		return true
+	}
+	work := func(f *flight.Flight[bool]) (bool, bool) {
+		select {
+		case <-land:
+			return end(f), true
+		case <-f.Leader().Done():
+			return f.Apart(func() bool { return end(f) })
+		}
 	}
 	var wg sync.WaitGroup
 	leave := func() { _, _, _ = s.group.Do(ctx, "k", work) }

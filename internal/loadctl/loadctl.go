@@ -26,16 +26,12 @@ type Control struct {
 	sealed  bool
 }
 
-type contextKey struct{}
-
-// With returns a context whose load reports to c.
-func With(ctx context.Context, c *Control) context.Context {
-	return context.WithValue(ctx, contextKey{}, c)
-}
+// Key is the key under which the context of a load has its *[Control].
+type Key struct{}
 
 // From returns the Control of the load that ctx belongs to, or nil outside a load.
 func From(ctx context.Context) *Control {
-	c, _ := ctx.Value(contextKey{}).(*Control)
+	c, _ := ctx.Value(Key{}).(*Control)
 	return c
 }
 

@@ -16,11 +16,11 @@ func TestFrom(t *testing.T) {
 		t.Errorf("From outside a load = %v, want nil", got)
 	}
 	var outer, inner loadctl.Control
-	ctx := loadctl.With(t.Context(), &outer)
+	ctx := context.WithValue(t.Context(), loadctl.Key{}, &outer)
 	if got := loadctl.From(ctx); got != &outer {
 		t.Errorf("From = %p, want the control %p", got, &outer)
 	}
-	nested := loadctl.With(ctx, &inner)
+	nested := context.WithValue(ctx, loadctl.Key{}, &inner)
 	if got := loadctl.From(nested); got != &inner {
 		t.Errorf("From in a nested load = %p, want the inner control %p", got, &inner)
 	}
