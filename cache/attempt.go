@@ -26,7 +26,7 @@ import (
 type attempt struct {
 	*priming
 	ctx   loadContext // the loader's
-	lease lease.Grant
+	since time.Time   // when the lease was asked for
 	held  lease.Held
 	got   entry.Acquired // zero: there is no lease, and nothing is stored
 	old   *entry.Entry   // the value being replaced, or nil
@@ -55,8 +55,7 @@ type outcome struct {
 // here waits any more.
 func (p *priming) granted(got entry.Acquired, sent time.Time) *answer {
 	p.emit(p.flight.Context(), LeaseGranted, p.key, 0, nil)
-	a := &attempt{priming: p, got: got}
-	a.lease = lease.Grant{Holder: a, TTL: p.request.Lease, Since: sent}
+	a := &attempt{priming: p, got: got, since: sent}
 	if e := &a.got.Entry; e.Known && e.State == entry.Value && e.Now < e.HardUntil && e.Schema == p.schema {
 		a.old = e
 	}
@@ -66,8 +65,7 @@ func (p *priming) granted(got entry.Acquired, sent time.Time) *answer {
 // loadUnstored loads without a lease and stores nothing. Its failure cools down
 // in this process alone.
 func (p *priming) loadUnstored() *answer {
-	a := &attempt{priming: p}
-	a.lease = lease.Grant{Holder: a, Since: time.Now()}
+	a := &attempt{priming: p, since: time.Now()}
 	return a.run()
 }
 
@@ -77,6 +75,18 @@ func (p *priming) loadDegraded() *answer {
 	p.emit(p.flight.Context(), Degraded, p.key, 0, nil)
 	return p.loadUnstored()
 }
+
+// lease is the lease as the keeper has to know it.
+func (a *attempt) lease() lease.Grant {
+	g := lease.Grant{Holder: a, Since: a.since}
+	if a.leased() {
+		g.TTL = a.request.Lease
+	}
+	return g
+}
+
+// leased reports whether there is a lease.
+func (a *attempt) leased() bool { return !a.got.Token.IsZero() }
 
 // Extend moves the lease's end.
 func (a *attempt) Extend(ctx context.Context) (held bool, err error) {
@@ -124,8 +134,9 @@ func (a *attempt) unbegun(why error) *answer {
 // begin starts the loader and waits for it.
 func (a *attempt) begin() *answer {
 	a.began, a.start = a.cache.tick(), time.Now()
-	a.lease.MaxHold = a.start.Sub(a.lease.Since) + a.policy.LoadTimeout
-	a.cache.keeper.KeepIn(&a.held, a.lease)
+	g := a.lease()
+	g.MaxHold = a.start.Sub(a.since) + a.policy.LoadTimeout
+	a.cache.keeper.KeepIn(&a.held, g)
 	a.ret = make(chan struct{})
 	go a.call(a.prepare())
 	return a.wait()

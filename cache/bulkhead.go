@@ -35,7 +35,7 @@ func (a *attempt) enter() error {
 	if a.behind {
 		return ErrOverloaded
 	}
-	g := a.lease
+	g := a.lease()
 	g.Holder = waiting{g.Holder}
 	defer a.cache.keeper.Keep(g).Stop()
 	ctx, cancel := context.WithTimeoutCause(a.flight.Context(), a.policy.LoadTimeout, ErrOverloaded)

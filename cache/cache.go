@@ -32,9 +32,9 @@ type Cache struct {
 	tracer  LoadTracer // nil: none
 	counts  counters
 	cools   cools
-	clock   atomic.Uint64                        // counts instants; see tick
-	takes   func(*call, *answer) bool            // the rule of asOf; only proofs weaken it
-	behind  func(*call, context.Context, *found) // starts a refresh in the background
+	clock   atomic.Uint64                                   // counts instants; see tick
+	takes   func(*call, *answer) bool                       // the rule of asOf; only proofs weaken it
+	behind  func(*call, context.Context, entry.Token, Kind) // starts a refresh in the background
 
 	mu     sync.Mutex // held by Register
 	doubts doubts

@@ -17,7 +17,6 @@ type answer struct {
 	entry.Entry // Value or Negative with its payload; times as the server stamped them, if stored
 	source      Source
 	stored      bool
-	joined      bool
 	stale       bool
 	fellBack    bool            // stale because a load failed or was slow
 	degraded    bool            // loaded without Redis
@@ -36,6 +35,7 @@ type call struct {
 	load    loadFunc
 	start   uint64
 	refresh bool          // the load has to begin after start
+	joined  bool          // the answer is of a load that was running
 	bad     []entry.Token // generations whose payloads did not decode
 }
 
@@ -99,8 +99,9 @@ func (c *call) answer(ctx context.Context) (*answer, error) {
 // await waits for the process's flight. It returns nothing when the caller has
 // to go round again.
 func (c *call) await(ctx context.Context, f *found) (*answer, error) {
+	read, down := f.verdict, f.down
 	a, joined, err := c.cache.flights.DoWithin(ctx, c.patience(f), c.key, func(fl *flight.Flight[*answer]) (*answer, bool) {
-		a := c.prime(fl, f)
+		a := c.prime(fl, read, down)
 		return a, a != nil
 	})
 	switch {
@@ -116,9 +117,8 @@ func (c *call) await(ctx context.Context, f *found) (*answer, error) {
 	if a.traced != nil {
 		c.cache.tracer.Shared(ctx, a.traced)
 	}
-	got := *a
-	got.joined = joined
-	return &got, nil
+	c.joined = joined
+	return a, nil
 }
 
 // patience is how long to wait for a load: without end, unless there is a stale
@@ -210,12 +210,12 @@ func (c *call) atOnce(ctx context.Context, f *found) (*answer, Kind) {
 	switch f.verdict {
 	case fresh:
 		if !resting(e) && early(e, c.policy.EarlyRefresh, 1-random()) {
-			c.cache.behind(c, ctx, f)
+			c.cache.behind(c, ctx, e.Generation, RefreshedEarly)
 		}
 		return &answer{Entry: *e, source: FromRedis, stored: true}, Hit
 	case stale:
 		if !resting(e) {
-			c.cache.behind(c, ctx, f)
+			c.cache.behind(c, ctx, e.Generation, Refreshed)
 		}
 		return &answer{Entry: *e, source: FromRedis, stored: true, stale: true}, StaleHit
 	case fallback:
@@ -233,21 +233,16 @@ func (c *call) atOnce(ctx context.Context, f *found) (*answer, Kind) {
 	return nil, Miss
 }
 
-// refreshBehind replaces the value in f in the background, unless that is being
-// done, here or elsewhere: the lease makes it one refresh over all processes, and
-// naming the generation makes it one for each value.
-func (c *call) refreshBehind(ctx context.Context, f *found) {
+// refreshBehind replaces the value of generation gen in the background, unless that
+// is being done, here or elsewhere: the lease makes it one refresh over all
+// processes, and naming the generation makes it one for each value.
+func (c *call) refreshBehind(ctx context.Context, gen entry.Token, kind Kind) {
 	if c.load == nil || loadingAbove(ctx, c.cache, c.key) {
 		return
 	}
-	gen, fresh := f.Generation, f.verdict == fresh
 	if c.cache.flights.Go(ctx, c.key, func(fl *flight.Flight[*answer]) (*answer, bool) {
 		return c.primeBehind(fl, gen), true
 	}) {
-		kind := Refreshed
-		if fresh {
-			kind = RefreshedEarly
-		}
 		c.emit(ctx, kind, c.key, 0, nil)
 	}
 }

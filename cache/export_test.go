@@ -23,7 +23,7 @@ func (c *Cache) TakeStored() {
 // RefreshAlone lets each early refresh load and store without asking for the
 // lease, as plain XFetch does.
 func (c *Cache) RefreshAlone() {
-	c.behind = func(k *call, ctx context.Context, _ *found) {
+	c.behind = func(k *call, ctx context.Context, _ entry.Token, _ Kind) {
 		k.emit(ctx, RefreshedEarly, k.key, 0, nil)
 		go func() {
 			start := time.Now()

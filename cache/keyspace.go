@@ -186,12 +186,13 @@ func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refre
 	}
 	c.refresh = refresh
 	ctx = command.WithBudget(ctx, k.cache.opts.RedisBudget)
-	for _, next := range []func(context.Context) (*answer, error){c.answer, c.answer, c.unstoredAnswer} {
+	for _, next := range []func(*call, context.Context) (*answer, error){(*call).answer, (*call).answer, (*call).unstoredAnswer} {
 		var a *answer
-		if a, err = next(ctx); err != nil {
+		if a, err = next(c, ctx); err != nil {
 			return Result[V]{name: k.cache.opts.Name}, err
 		}
 		r := k.result(a)
+		r.Joined = c.joined
 		if a.err != nil {
 			return r, a.err
 		}
@@ -207,7 +208,7 @@ func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refre
 func (k *Keyspace[V]) result(a *answer) Result[V] {
 	return Result[V]{
 		Stale: a.stale, Degraded: a.degraded, fellBack: a.fellBack,
-		Source: a.source, Age: age(&a.Entry), TTL: left(&a.Entry), Joined: a.joined, Stored: a.stored,
+		Source: a.source, Age: age(&a.Entry), TTL: left(&a.Entry), Stored: a.stored,
 		name: k.cache.opts.Name, notFound: a.State == entry.Negative,
 	}
 }

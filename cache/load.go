@@ -27,7 +27,7 @@ type loaded struct {
 // finish acts on what the load came to, and ends its lease, if it has one. It
 // does so whatever becomes of the flight's context.
 func (a *attempt) finish(l *loaded) *answer {
-	if a.got.Token.IsZero() {
+	if !a.leased() {
 		return a.unleased(l)
 	}
 	ctx := a.flight.Values()

@@ -23,9 +23,9 @@ import (
 //     then asks for the lease; whatever is stored after the answer will wake it.
 //  3. Told to wait, it asks again at each message and each poll.
 //  4. With the lease it loads; told of a value or a failure it answers with it.
-func (c *call) prime(f *flight.Flight[*answer], read *found) *answer {
+func (c *call) prime(f *flight.Flight[*answer], read verdict, down error) *answer {
 	p := c.newPriming(f)
-	if read.down != nil {
+	if down != nil {
 		return p.loadDegraded()
 	}
 	if c.refresh {
@@ -33,7 +33,7 @@ func (c *call) prime(f *flight.Flight[*answer], read *found) *answer {
 	} else if len(p.bad) > 0 {
 		p.insist(p.bad...)
 	}
-	if read.verdict == absent {
+	if read == absent {
 		sent := time.Now()
 		if got, won := c.cache.store.Claim(f.Leader(), c.key, &p.request); won {
 			return p.granted(got, sent)
@@ -212,7 +212,7 @@ func (p *priming) gaveUp(limited, ctx context.Context, err error) *answer {
 	case ctx.Err() != nil:
 		p.cache.store.Abandon(ctx, p.key, &p.request)
 		a.err = context.Cause(ctx)
-	case errors.Is(context.Cause(limited), ErrWaitTimeout):
+	case ended(limited) != nil:
 		p.emit(ctx, WaitTimedOut, p.key, p.policy.WaitTimeout, nil)
 		a.asOf = p.cache.tick() // for all who wait: none shall wait that long again
 		a.began = a.asOf

@@ -54,7 +54,7 @@ func TestRoundTrips(t *testing.T) {
 	server := redistest.Start(t)
 	client, k := warm(t, server, func() string { return "v" })
 	get := func(id string) func() { return func() { want(t, id, "v")(k.GetOrPrime(t.Context(), id)) } }
-	fill := []string{"evalsha", ".time", ".getrange", ".set", ".setrange"}
+	fill := []string{"evalsha", ".time", ".getrange", ".set"}
 	tests := []struct {
 		name     string
 		call     func(id string) func()
@@ -89,6 +89,8 @@ func TestRoundTrips(t *testing.T) {
 				t.Errorf("%d round trips, want %d", got, tt.reads)
 			}
 			got := words(redistest.Monitor(t, server.Addr(), tt.call(ids[1])))
+			// Where the server's clock was not known to a millisecond the script sets times.
+			got = slices.DeleteFunc(got, func(word string) bool { return word == ".setrange" })
 			if !slices.Equal(got, tt.commands) {
 				t.Errorf("the server saw\n%q, want\n%q", got, tt.commands)
 			}

@@ -25,16 +25,18 @@ import (
 
 // Sender sends commands to one Redis. It is safe for concurrent use.
 type Sender struct {
-	client  processor
-	budget  time.Duration
-	ends    *ends
-	reached atomic.Bool
+	client     processor
+	redirected bool // a cluster may send a command on to another server
+	budget     time.Duration
+	ends       *ends
+	reached    atomic.Bool
 }
 
 // NewSender returns a sender on client. Commands under a context without a
 // budget (see [WithBudget]) get one of their own.
 func NewSender(client redis.UniversalClient, budget time.Duration) *Sender {
-	return &Sender{client: deadlined(client, budget), budget: budget, ends: newEnds()}
+	_, single := client.(*redis.Client)
+	return &Sender{client: deadlined(client, budget), redirected: !single, budget: budget, ends: newEnds()}
 }
 
 // Send sends one command, once, and charges its time to the budget in ctx. When

@@ -86,9 +86,3 @@ type Once struct{ *redis.Cmd }
 
 // NoRetry tells go-redis to send the command at most once.
 func (Once) NoRetry() bool { return true }
-
-// OnceString is [Once] for a command that returns a string.
-type OnceString struct{ *redis.StringCmd }
-
-// NoRetry tells go-redis to send the command at most once.
-func (OnceString) NoRetry() bool { return true }

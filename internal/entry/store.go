@@ -77,12 +77,12 @@ func (s *Store) Get(ctx context.Context, key string) (Entry, error) {
 	if clock.Due() {
 		return s.timedGet(ctx, key, clock)
 	}
-	var cmd *redis.StringCmd
-	err := s.persist(ctx, func() error {
-		cmd = redis.NewStringCmd(ctx, "get", key)
-		return s.Send(ctx, command.OnceString{StringCmd: cmd})
+	var b []byte
+	err := s.persist(ctx, func() (err error) {
+		b, err = s.Sender.Get(ctx, key)
+		return err
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
+	if err != nil {
 		return Entry{}, s.explain(ctx, key, clock, err)
 	}
 	now, known := clock.Now()
@@ -90,7 +90,6 @@ func (s *Store) Get(ctx context.Context, key string) (Entry, error) {
 		// Another call's trouble made the clock unknown meanwhile.
 		return s.timedGet(ctx, key, clock)
 	}
-	b, _ := cmd.Bytes()
 	return parse(b, now), nil
 }
 
