@@ -15,7 +15,7 @@ import (
 // on average: the first draw that succeeds, and those that succeed while it
 // loads. With the lease it is one.
 func TestEarlyRefreshClosedForm(t *testing.T) {
-	expiries := 2000
+	expiries := 800
 	cases := []struct{ beta, rate float64 }{{1, 200}, {2, 100}, {0.5, 1000}}
 	if testing.Short() {
 		expiries, cases = 300, cases[:2] // a small β needs many reads to be exact
