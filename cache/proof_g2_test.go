@@ -24,10 +24,18 @@ import (
 // and the newest whose invalidation was acknowledged. A writer first raises the
 // version, then invalidates, and only when told that this went well notes it as
 // acknowledged. A caller notes what is acknowledged, calls, and must be given
-// that version or a newer one.
+// that version or a newer one; "not found" only if a version since then has no
+// record. Half of the processes fail when Redis cannot be asked, the others load
+// without it, and are judged alike.
 
 // stormProcesses is how many processes a storm takes.
 const stormProcesses = 8
+
+// stormBudget is the Redis budget of processes that can do without.
+const stormBudget = 50*time.Millisecond + slack/10
+
+// local reports whether a process loads without Redis when that is out of reach.
+func (s *setup) local() bool { return s.Mix != nil && s.Process%2 == 1 }
 
 // hot is the mix for the code as it is: short loads, hot rows, everything goes
 // wrong now and then.
@@ -94,7 +102,7 @@ func nothingStale(t *testing.T, m mix) *tally {
 		t.Errorf("%d of %d calls and writes failed, which leaves too little to judge", failed, sum.Calls)
 	}
 	for what, n := range map[string]int64{
-		"writes": sum.Writes, "flushes": sum.Flushes, "sets": sum.Sets, "refreshes": sum.Refreshes,
+		"writes": sum.Writes, "flushes": sum.Flushes, "sets": sum.Sets, "refreshes": sum.Refreshes, "not found": sum.NotFound, "loads without Redis": sum.Stats.Degraded,
 		"fills refused": sum.Stats.StoresRefused, "leases lost": sum.Stats.LeasesLost,
 	} {
 		if n == 0 {
@@ -172,6 +180,9 @@ func runStorm(t *testing.T, m mix, mutant string, o storm) *tally {
 		if i < m.Proxied {
 			s.Addr = n.Addr()
 		}
+		if s.local() {
+			s.Budget = stormBudget
+		}
 		p.launch(stormProcesses, s)
 	}
 	for _, w := range p.workers {
@@ -220,7 +231,8 @@ func harass(p *proof, n *network, m *mix) (end func() (stops int)) {
 	}
 	if m.Cuts {
 		wg.Go(func() {
-			for sleep(done, time.Second+upTo(time.Second)) {
+			for sleep(done, 500*time.Millisecond+upTo(time.Second)) {
+				n.hole(done)
 				n.cut()
 			}
 		})
@@ -271,6 +283,14 @@ func newNetwork(t *testing.T, p *proof, m *mix) *network {
 // begin ends the calm in which the processes connected.
 func (n *network) begin() { n.OnCommand(n.fault) }
 
+// hole is silence that lasts longer than half of the processes have patience.
+func (n *network) hole(done <-chan struct{}) {
+	n.BlackHole()
+	sleep(done, stormBudget+upTo(4*stormBudget))
+	n.count("hole")
+}
+
+// cut cuts all connections, and mends the network.
 func (n *network) cut() {
 	n.Cut()
 	if err := n.Heal(); err != nil {

@@ -5,6 +5,7 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -62,6 +63,7 @@ type storm struct {
 // tally is what a storm came to in one process.
 type tally struct {
 	Calls, Writes, Flushes, Sets, Refreshes int64
+	NotFound                                int64 // of the calls, those that were told so
 	Errors                                  map[string]int64
 	Stale                                   int64
 	Violations                              []violation
@@ -112,6 +114,7 @@ func (t *tally) add(u *tally) {
 	t.Flushes += u.Flushes
 	t.Sets += u.Sets
 	t.Refreshes += u.Refreshes
+	t.NotFound += u.NotFound
 	t.Stale += u.Stale
 	t.Violations = append(t.Violations, u.Violations...)
 	for kind, n := range u.Errors {
@@ -188,8 +191,13 @@ func (c *caller) compare(name, id string, want uint64, call func(context.Context
 	r, i := c.board.row(id)
 	began := time.Now().UnixNano()
 	got, err := call(context.Background(), id)
+	newest := r.version.Load()
+	if errors.Is(err, loader.ErrNotFound) {
+		got, err = newestGone(i, newest), nil
+		c.NotFound++
+	}
 	c.count(err)
-	if err != nil || got >= want && got <= r.version.Load() {
+	if err != nil || got >= want && got <= newest {
 		return
 	}
 	c.Stale++
@@ -220,6 +228,21 @@ func (c *caller) count(err error) {
 // turns, as any writers must who write the value through: else the older of two
 // values may be the later to arrive. The others write at any time.
 func isSet(row uint64) bool { return row%2 == 0 }
+
+// gone reports whether a row's record does not exist in version v: one version in
+// four. A row that is Set always has one.
+func gone(row, v uint64) bool { return !isSet(row) && v%4 == 3 }
+
+// newestGone returns the newest version up to v without a record, which is the
+// newest that "not found" can tell of; one that does not exist if there is none.
+func newestGone(row, v uint64) uint64 {
+	for ; v > 0; v-- {
+		if gone(row, v) {
+			return v
+		}
+	}
+	return math.MaxUint64
+}
 
 // write makes a new version and has it told. It is acknowledged only if tell
 // returned without an error.
@@ -300,8 +323,11 @@ func (w *worker) stormLoad(ctx context.Context, id string) (uint64, error) {
 	if chance(w.Mix.Unstored) {
 		loader.NoStore(ctx)
 	}
-	if chance(w.Mix.Failing) {
+	switch {
+	case chance(w.Mix.Failing):
 		return 0, errDatabase
+	case gone(i, v):
+		return 0, loader.ErrNotFound
 	}
 	return v, nil
 }

@@ -94,6 +94,9 @@ func (w *worker) open(s setup) (err error) {
 		StaleWhileRevalidate: s.StaleFor, StaleIfError: 2 * s.StaleFor, SoftTimeout: s.Soft,
 		OnOutage: cache.FailFast,
 	}
+	if s.local() {
+		policy.OnOutage = cache.LoadLocally
+	}
 	if s.StaleFor == 0 {
 		policy.EarlyRefresh = -1
 	}
