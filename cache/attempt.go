@@ -37,17 +37,38 @@ type attempt struct {
 	ret     chan struct{} // closed when the loader has returned in time
 	over    atomic.Bool   // it has, or was given up
 
-	traced   context.Context // nil: not traced
-	endTrace func(error)
+	loaded *loaded // once the attempt has ended
+
+	traced    context.Context // nil: not traced
+	tracedEnd func(error)
 }
 
 // outcome is how a loader ended. The zero value: by runtime.Goexit.
 type outcome struct {
 	encoded
-	err      error
+	failure
 	returned bool
 	panicked any
 	stack    []byte
+}
+
+// failure is an error and what it says of itself. Its methods are the loader's
+// code, and are called where the loader is.
+type failure struct {
+	err                   error
+	message               string
+	notFound, notModified bool
+}
+
+func failureOf(err error) failure {
+	if err == nil {
+		return failure{}
+	}
+	f := failure{err: err, message: err.Error(), notFound: errors.Is(err, loader.ErrNotFound), notModified: errors.Is(err, loader.ErrNotModified)}
+	if p := (*loader.PanicError)(nil); errors.As(err, &p) {
+		f.message = fmt.Sprint(p.Value)
+	}
+	return f
 }
 
 // granted loads under the lease in got and stores what came of it. The lease is
@@ -107,10 +128,10 @@ func (a *attempt) Over() { a.flight.Cancel(ErrLoadTimeout) }
 // came of it.
 func (a *attempt) run() *answer {
 	switch ctx := a.flight.Context(); {
+	case a.hurried():
+		return a.apart(a.run)
 	case ctx.Err() != nil: // everybody left while the lease was got
 		return a.unbegun(context.Cause(ctx))
-	case a.flight.Leader().Err() != nil:
-		return a.apart(a.run)
 	case a.tryEnter():
 		return a.begin()
 	}
@@ -142,17 +163,13 @@ func (a *attempt) begin() *answer {
 	return a.wait()
 }
 
-// wait waits for the loader and ends the attempt. In the leader's goroutine it
-// does so only while the leader stays, and ends it there only if the leader is
-// sure to have the time that storing may take.
+// wait waits for the loader and ends the attempt; in the leader's goroutine only
+// while the leader stays.
 func (a *attempt) wait() *answer {
 	leader := a.flight.Leader()
 	select {
 	case <-a.ret:
-		if end, ok := leader.Deadline(); ok && time.Until(end) < a.cache.opts.RedisBudget {
-			return a.apart(a.returned)
-		}
-		return a.returned()
+		return a.end(a.outcome)
 	case <-a.flight.Context().Done():
 		return a.giveUp()
 	case <-leader.Done():
@@ -160,17 +177,14 @@ func (a *attempt) wait() *answer {
 	}
 }
 
-// returned ends the attempt with what the loader returned.
-func (a *attempt) returned() *answer { return a.end(a.outcome) }
-
 // giveUp ends an attempt whose context has ended before its loader returned.
 func (a *attempt) giveUp() *answer {
 	if !a.over.CompareAndSwap(false, true) {
 		<-a.ret
-		return a.returned()
+		return a.end(a.outcome)
 	}
 	a.cache.counts.hung.Add(1)
-	return a.end(outcome{returned: true, err: context.Cause(a.flight.Context())})
+	return a.end(outcome{returned: true, failure: failureOf(context.Cause(a.flight.Context()))})
 }
 
 // call calls the loader, in a goroutine of its own.
@@ -187,7 +201,8 @@ func (a *attempt) call(ctx context.Context) {
 		a.outcome = o
 		close(a.ret)
 	}()
-	o.encoded, o.err = a.load(ctx, a.id)
+	v, err := a.load(ctx, a.id)
+	o.encoded, o.failure = v, failureOf(err)
 	o.returned = true
 }
 
@@ -197,12 +212,20 @@ func (a *attempt) end(o outcome) *answer {
 	a.ctx.control.Seal()
 	a.held.Stop()
 	leave(a.gates)
-	l := a.judge(o)
-	l.took, l.began = took, a.began
-	a.report(l)
-	ans := a.finish(l)
+	a.loaded = a.judge(o)
+	a.loaded.took, a.loaded.began = took, a.began
+	a.report(a.loaded)
+	if a.hurried() {
+		return a.apart(a.conclude)
+	}
+	return a.conclude()
+}
+
+// conclude acts on what came of the load.
+func (a *attempt) conclude() *answer {
+	ans := a.finish(a.loaded)
 	if a.traced != nil {
-		a.endTrace(l.err)
+		a.endTrace()
 		ans.traced = a.traced
 	}
 	return ans
@@ -219,18 +242,21 @@ func (a *attempt) judge(o outcome) *loaded {
 	case !o.returned:
 		l.err, l.panicked = &loader.PanicError{Value: loader.ErrGoexit}, true
 	case o.err == nil && misuse == nil:
-	case errors.Is(o.err, loader.ErrNotFound):
+	case o.notFound:
 		l.notFound = true
 	case errors.Is(cause, flight.ErrAbandoned), errors.Is(cause, ErrClosed):
 		l.err, l.canceled = cause, true
 	case errors.Is(cause, ErrLoadTimeout):
 		l.err = fmt.Errorf("%w after %v, a key of %q", cause, a.policy.LoadTimeout, a.prefix)
-	case errors.Is(o.err, loader.ErrNotModified):
+	case o.notModified:
 		a.keepOld(l, o.err)
 	case o.err != nil:
-		l.err = o.err
+		l.err, l.message = o.err, o.message
 	default:
 		l.err = fmt.Errorf("cache: loader of %q: %w", a.prefix, misuse)
+	}
+	if l.err != nil && l.message == "" {
+		l.message = failureOf(l.err).message
 	}
 	return l
 }
@@ -274,8 +300,20 @@ func (a *attempt) prepare() context.Context {
 	if a.cache.tracer == nil {
 		return &a.ctx
 	}
-	a.traced, a.endTrace = a.cache.tracer.StartLoad(&a.ctx, a.prefix, a.key)
+	return a.startTrace()
+}
+
+// startTrace returns the context that the tracer made of the loader's.
+func (a *attempt) startTrace() (ctx context.Context) {
+	ctx = &a.ctx
+	defer a.cache.survive(ctx, "StartLoad")
+	a.traced, a.tracedEnd = a.cache.tracer.StartLoad(ctx, a.prefix, a.key)
 	return a.traced
+}
+
+func (a *attempt) endTrace() {
+	defer a.cache.survive(a.traced, "the end of StartLoad")
+	a.tracedEnd(a.loaded.err)
 }
 
 // previous is for a loader that asks for the value it replaces.

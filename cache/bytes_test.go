@@ -10,7 +10,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/getorprime/getorprime/cache"
 	"github.com/getorprime/getorprime/codec"
@@ -334,4 +337,54 @@ func TestLargeValue(t *testing.T) {
 			t.Errorf("%s: got %d bytes, %v; want the %d loaded", what, len(v), err, size)
 		}
 	}
+}
+
+// flaky is a codec that cannot decode as often as it is told.
+type flaky struct {
+	codec.MsgPack
+	fails *atomic.Int64
+}
+
+func (f flaky) Unmarshal(b []byte, v any) error {
+	if f.fails.Add(-1) >= 0 {
+		return errors.New("cannot decode")
+	}
+	return f.MsgPack.Unmarshal(b, v)
+}
+
+// TestAHitAfterAJoinedLoad has a caller who joins a load whose value it cannot
+// decode, and then reads it: that is a hit, and no load that was joined.
+func TestAHitAfterAJoinedLoad(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		var source source
+		var fails atomic.Int64
+		_, k := openSpace(b, b.client(), takes(&source, time.Second), &cache.Policy{Codec: flaky{fails: &fails}})
+		for round := range 20 {
+			fails.Store(2) // for each of two, as a rule
+			crowd(2, func(int) {
+				r, err := k.Fetch(b.Context(), fmt.Sprint(round))
+				if err != nil || r.Source == cache.FromRedis && r.Joined {
+					b.Errorf("got %+v, %v; want a value, and no hit that joined a load", r, err)
+				}
+			})
+		}
+	})
+}
+
+// TestARefreshBesideACallThatCannotDecode is for the race detector: the refresh
+// that a stale hit starts goes on beside the call, which notes what is bad.
+func TestARefreshBesideACallThatCannotDecode(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		var fails atomic.Int64
+		_, k := openSpace(b, b.client(), new(source).load, &cache.Policy{
+			TTL: time.Second, StaleWhileRevalidate: time.Hour, Jitter: -1, Codec: flaky{fails: &fails},
+		})
+		for range 20 {
+			want(b, "load", int64(0))(k.GetOrPrime(b.Context(), "a"))
+			time.Sleep(2 * time.Second)
+			fails.Store(1)
+			want(b, "stale hit", int64(0))(k.GetOrPrime(b.Context(), "a"))
+			synctest.Wait()
+		}
+	})
 }

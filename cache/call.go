@@ -115,10 +115,16 @@ func (c *call) await(ctx context.Context, f *found) (*answer, error) {
 		return nil, nil
 	}
 	if a.traced != nil {
-		c.cache.tracer.Shared(ctx, a.traced)
+		c.shared(ctx, a.traced)
 	}
 	c.joined = joined
 	return a, nil
+}
+
+// shared tells the tracer whose load the caller has the answer of.
+func (c *call) shared(ctx, load context.Context) {
+	defer c.cache.survive(ctx, "Shared")
+	c.cache.tracer.Shared(ctx, load)
 }
 
 // patience is how long to wait for a load: without end, unless there is a stale
@@ -240,11 +246,19 @@ func (c *call) refreshBehind(ctx context.Context, gen entry.Token, kind Kind) {
 	if c.load == nil || loadingAbove(ctx, c.cache, c.key) {
 		return
 	}
+	own := c.clone() // the caller goes on at once
 	if c.cache.flights.Go(ctx, c.key, func(fl *flight.Flight[*answer]) (*answer, bool) {
-		return c.primeBehind(fl, gen), true
+		return own.primeBehind(fl, gen), true
 	}) {
 		c.emit(ctx, kind, c.key, 0, nil)
 	}
+}
+
+// clone is the call as it is now.
+func (c *call) clone() call {
+	own := *c
+	own.bad = slices.Clone(c.bad)
+	return own
 }
 
 // count says how the call went, by its first round.
@@ -283,8 +297,12 @@ func (c *call) mayBoard(ctx context.Context) error {
 
 // grounded says why a caller has no answer of its flight.
 func grounded(ctx context.Context, err error) error {
-	if errors.Is(err, flight.ErrClosed) {
+	var broken *flight.BrokenError
+	switch {
+	case errors.Is(err, flight.ErrClosed):
 		return ErrClosed
+	case errors.As(err, &broken):
+		return &loader.PanicError{Value: broken, Stack: broken.Stack}
 	}
 	return ended(ctx)
 }

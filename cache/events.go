@@ -166,10 +166,13 @@ func (c *Cache) notify(ctx context.Context, e Event) {
 }
 
 func (c *Cache) tell(ctx context.Context, e Event) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.opts.Logger.ErrorContext(ctx, "getorprime: observer panicked", "event", e.Kind.String(), "panic", p)
-		}
-	}()
+	defer c.survive(ctx, "Observe")
 	c.opts.Observer.Observe(ctx, e)
+}
+
+// survive is deferred: it logs a panic of the observer, in the method named.
+func (c *Cache) survive(ctx context.Context, method string) {
+	if p := recover(); p != nil {
+		c.opts.Logger.ErrorContext(ctx, "getorprime: observer panicked", "method", method, "panic", p)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -184,13 +185,53 @@ func inBubble(t *testing.T, f func(b *bubble)) {
 
 // client returns a new client of the bubble's Redis. Its pool is never waited
 // for: go-redis keeps timers for that which may not leave a bubble.
-func (b *bubble) client() *redis.Client {
+func (b *bubble) client() *redis.Client { return b.slowly(nil) }
+
+// slowly returns a client whose packets take as long as slow says to get there.
+func (b *bubble) slowly(slow func(packet string) time.Duration) *redis.Client {
 	client := redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:0", PoolSize: 2000,
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return b.redis.Dial() },
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			conn, err := b.redis.Dial()
+			if slow != nil && err == nil {
+				conn = &slowConn{Conn: conn, slow: slow}
+			}
+			return conn, err
+		},
 	})
 	b.Cleanup(func() { client.Close() })
 	return client
+}
+
+// slowConn is a connection on which some packets travel. They arrive even if it is
+// closed meanwhile.
+type slowConn struct {
+	net.Conn
+	slow       func(packet string) time.Duration
+	travelling sync.WaitGroup
+}
+
+func (c *slowConn) Write(b []byte) (int, error) {
+	d := c.slow(string(b))
+	if d == 0 {
+		return c.Conn.Write(b)
+	}
+	packet := slices.Clone(b)
+	c.travelling.Go(func() {
+		time.Sleep(d)
+		_ = c.SetWriteDeadline(time.Time{}) // that was for handing it over
+		_, _ = c.Conn.Write(packet)
+	})
+	return len(b), nil
+}
+
+func (c *slowConn) Close() error {
+	_ = c.SetReadDeadline(time.Unix(0, 1))
+	go func() {
+		c.travelling.Wait()
+		c.Conn.Close()
+	}()
+	return nil
 }
 
 // ttl returns the time to live of a key, which must have one.

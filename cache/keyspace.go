@@ -188,6 +188,7 @@ func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refre
 	ctx = command.WithBudget(ctx, k.cache.opts.RedisBudget)
 	for _, next := range []func(*call, context.Context) (*answer, error){(*call).answer, (*call).answer, (*call).unstoredAnswer} {
 		var a *answer
+		c.joined = false
 		if a, err = next(c, ctx); err != nil {
 			return Result[V]{name: k.cache.opts.Name}, err
 		}

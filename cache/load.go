@@ -2,8 +2,6 @@ package cache
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/getorprime/getorprime/internal/command"
@@ -19,7 +17,8 @@ type loaded struct {
 	unstored bool          // the loader said "do not store"
 	notFound bool
 	err      error // a failure
-	canceled bool  // nobody waits any more; err says why
+	message  string
+	canceled bool // nobody waits any more; err says why
 	panicked bool
 	began    uint64 // the instant before the loader was called
 }
@@ -75,10 +74,7 @@ const bypassFor = time.Second
 func (p *priming) fail(ctx context.Context, got *entry.Acquired, l *loaded) *answer {
 	failures := got.Failures + min(1, 255-got.Failures)
 	d := p.policy.cooldown(failures)
-	f := entry.Failure{Message: l.err.Error(), Panic: l.panicked}
-	if p := (*loader.PanicError)(nil); errors.As(l.err, &p) {
-		f.Message = fmt.Sprint(p.Value)
-	}
+	f := entry.Failure{Message: l.message, Panic: l.panicked}
 	asOf := p.cache.tick()
 	kept, _, err := p.cache.store.Fail(ctx, p.key, got.Token, f, failures, d)
 	c := cool{token: got.Token, err: l.err, until: time.Now().Add(d)}

@@ -18,7 +18,7 @@ import (
 // process that has it.
 //
 //  1. A key that was just seen to be absent is claimed with SET NX, in the
-//     leader's goroutine and within the leader's deadline.
+//     leader's goroutine if the leader is sure to have the time.
 //  2. Else the flight goes on apart. It registers for the key's wake-up, and only
 //     then asks for the lease; whatever is stored after the answer will wake it.
 //  3. Told to wait, it asks again at each message and each poll.
@@ -33,13 +33,31 @@ func (c *call) prime(f *flight.Flight[*answer], read verdict, down error) *answe
 	} else if len(p.bad) > 0 {
 		p.insist(p.bad...)
 	}
-	if read == absent {
-		sent := time.Now()
-		if got, won := c.cache.store.Claim(f.Leader(), c.key, &p.request); won {
-			return p.granted(got, sent)
-		}
+	if read != absent {
+		return p.apart(p.ask)
+	}
+	if p.hurried() {
+		return p.apart(p.claim)
+	}
+	return p.claim()
+}
+
+// claim tries to win a key that was just seen to be absent, and else asks for it.
+func (p *priming) claim() *answer {
+	sent := time.Now()
+	if got, won := p.cache.store.Claim(p.flight.Context(), p.key, &p.request); won {
+		return p.granted(got, sent)
 	}
 	return p.apart(p.ask)
+}
+
+// hurried reports whether the work runs in the goroutine of a caller who has to
+// leave, or may have to before a command to Redis that is sent now has ended: a
+// command cannot be abandoned, and what it did has to be known.
+func (p *priming) hurried() bool {
+	leader := p.flight.Leader()
+	end, limited := leader.Deadline()
+	return limited && time.Until(end) < p.cache.opts.RedisBudget || leader.Err() != nil
 }
 
 // primeBehind is the work of a background refresh: it loads if the lease is to
@@ -58,8 +76,7 @@ func (c *call) primeBehind(f *flight.Flight[*answer], gen entry.Token) *answer {
 
 // newPriming works on a copy of the call, which may go on without the flight.
 func (c *call) newPriming(f *flight.Flight[*answer]) *priming {
-	p := &priming{call: *c, flight: f, request: c.request(), since: c.cache.tick()}
-	p.bad = slices.Clone(c.bad)
+	p := &priming{call: c.clone(), flight: f, request: c.request(), since: c.cache.tick()}
 	p.request.Old = true
 	return p
 }

@@ -203,6 +203,12 @@ type panicking struct{}
 // Observe implements cache.Observer, badly.
 func (panicking) Observe(context.Context, cache.Event) { panic("bad observer") }
 
+func (panicking) StartLoad(context.Context, string, string) (context.Context, func(error)) {
+	panic("bad observer")
+}
+
+func (panicking) Shared(_, _ context.Context) { panic("bad observer") }
+
 func TestObserverPanics(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		var log bytes.Buffer

@@ -3,6 +3,7 @@ package flight_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -87,4 +88,39 @@ func TestPatienceEnds(t *testing.T) {
 			t.Errorf("who came next got %d, joined %v, %v; want 6 of the same run", v, joined, err)
 		}
 	})
+}
+
+// TestWorkThatDoesNotReturn has work panic or end its goroutine, in the leader's
+// and apart from it. Everybody is told, and the key is free.
+func TestWorkThatDoesNotReturn(t *testing.T) {
+	ways := map[string]func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool){
+		"in the leader": whole[int], "apart": apart[int],
+	}
+	ends := map[string]func(){"a panic": func() { panic("no such column") }, "Goexit": runtime.Goexit}
+	for where, way := range ways {
+		for what, end := range ends {
+			t.Run(what+" "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { breakWork(t, way, end) })
+			})
+		}
+	}
+}
+
+func breakWork(t *testing.T, way func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool), end func()) {
+	var g flight.Group[int]
+	now := make(chan struct{})
+	work := way(func(*flight.Flight[int]) int { <-now; end(); return 1 })
+	board(t.Context(), &g, "k", work) // may not come back
+	synctest.Wait()
+	joined := board(t.Context(), &g, "k", work)
+	synctest.Wait()
+	close(now)
+	var broken *flight.BrokenError
+	if got := <-joined; !errors.As(got.err, &broken) || len(broken.Stack) == 0 {
+		t.Errorf("who joined got %+v, want a BrokenError with a stack", got)
+	}
+	if v, _, err := g.Do(t.Context(), "k", whole(func(*flight.Flight[int]) int { return 2 })); v != 2 || err != nil {
+		t.Errorf("the next caller got %d, %v; want a run of its own", v, err)
+	}
+	<-g.Close()
 }

@@ -42,6 +42,8 @@ package flight
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -72,6 +74,20 @@ type Group[T any] struct {
 // errApart tells those who joined that the work goes on apart.
 var errApart = errors.New("flight: the work goes on apart")
 
+// BrokenError says that work did not return. Its callers get it.
+type BrokenError struct {
+	Value any // what it panicked with; nil: it ended its goroutine
+	Stack []byte
+}
+
+// Error tells which of the two happened.
+func (e *BrokenError) Error() string {
+	if e.Value == nil {
+		return "flight: the work ended its goroutine"
+	}
+	return fmt.Sprintf("flight: the work panicked: %v", e.Value)
+}
+
 // Flight is one piece of work that callers share.
 type Flight[T any] struct {
 	group  *Group[T]
@@ -82,10 +98,12 @@ type Flight[T any] struct {
 	leader context.Context // of the caller that runs the work; nil: nobody's
 	rest   func() T        // of work that goes on apart
 	result T               // of the rest, set before over is closed
+	err    error           // why there is no result, likewise
 
 	// The group's mutex guards what follows.
 	callers int
-	over    chan struct{} // closed when the work has ended apart; nil: singleflight has it
+	over    chan struct{} // made for who may need it; closed when work has ended otherwise than by returning to singleflight
+	apart   bool          // singleflight does not know the work any more
 	pinned  bool
 	landed  bool
 }
@@ -135,21 +153,55 @@ func (f *Flight[T]) Apart(rest func() T) (result T, ended bool) {
 	f.leader, f.rest = nil, rest
 	f.group.mu.Lock()
 	defer f.group.mu.Unlock()
-	f.over = make(chan struct{})
+	f.apart = true
+	f.overLocked()
 	return result, false
 }
 
 // goOn does the rest of the work.
 func (f *Flight[T]) goOn() {
+	returned := false
+	defer func() {
+		if !returned {
+			_ = f.broken(recover())
+		}
+	}()
 	f.result = f.rest()
+	returned = true
 	f.land()
-	close(f.over)
+	f.tell()
+}
+
+// broken ends a flight whose work has panicked with p or, if p is nil, is ending
+// its goroutine, of which singleflight tells those who joined nothing.
+func (f *Flight[T]) broken(p any) error {
+	f.err = &BrokenError{Value: p, Stack: debug.Stack()}
+	f.land()
+	f.tell()
+	return f.err
+}
+
+// tell closes over. Nobody can join any more, so nobody makes it now.
+func (f *Flight[T]) tell() {
+	f.group.mu.Lock()
+	defer f.group.mu.Unlock()
+	if f.over != nil {
+		close(f.over)
+	}
+}
+
+func (f *Flight[T]) overLocked() <-chan struct{} {
+	if f.over == nil {
+		f.over = make(chan struct{})
+	}
+	return f.over
 }
 
 // Do returns the result of work for key, started now or already running.
 // It reports whether the caller joined work that was running. When ctx ends
 // first it returns ctx's cause, at once if it joined or as soon as the work lets
-// it go; work goes on for the others. After Close it returns [ErrClosed].
+// it go; work goes on for the others. Work that panics or ends its goroutine is a
+// [*BrokenError]. After Close it returns [ErrClosed].
 //
 // Work returns false if it goes on apart: see [Flight.Apart].
 func (g *Group[T]) Do(ctx context.Context, key string, work func(*Flight[T]) (T, bool)) (result T, joined bool, err error) {
@@ -177,8 +229,9 @@ func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key str
 	}
 	f := g.startLocked(ctx, key)
 	f.callers, f.leader = 1, ctx
-	if result, ended := g.leadLocked(f, work); ended {
-		return result, false, nil
+	result, err = g.leadLocked(f, work)
+	if !errors.Is(err, errApart) {
+		return result, false, err
 	}
 	if ctx.Err() != nil { // leaves first: what nobody waits for is not begun
 		err = f.leave(ctx)
@@ -192,15 +245,15 @@ func (g *Group[T]) DoWithin(ctx context.Context, patience time.Duration, key str
 
 // leadLocked runs the work of f in the goroutine of its first caller. The mutex is
 // held until singleflight knows the call, and released then.
-func (g *Group[T]) leadLocked(f *Flight[T], work func(*Flight[T]) (T, bool)) (result T, ended bool) {
+func (g *Group[T]) leadLocked(f *Flight[T], work func(*Flight[T]) (T, bool)) (result T, err error) {
 	v, err, _ := g.calls.Do(f.key, func() (any, error) {
 		g.mu.Unlock()
 		return f.run(work)
 	})
 	if err != nil {
-		return result, false
+		return result, err
 	}
-	return v.(T), true
+	return v.(T), nil
 }
 
 // joinLocked adds a caller to f, and returns where the result will be: singleflight
@@ -208,15 +261,22 @@ func (g *Group[T]) leadLocked(f *Flight[T], work func(*Flight[T]) (T, bool)) (re
 // long as singleflight would join its call, or f is apart.
 func (g *Group[T]) joinLocked(f *Flight[T]) (done <-chan singleflight.Result, over <-chan struct{}) {
 	f.callers++
-	if f.over != nil {
-		return nil, f.over
+	if !f.apart {
+		done = g.calls.DoChan(f.key, nil)
 	}
-	return g.calls.DoChan(f.key, nil), nil
+	return done, f.overLocked()
 }
 
 // run is the call that singleflight knows.
-func (f *Flight[T]) run(work func(*Flight[T]) (T, bool)) (any, error) {
+func (f *Flight[T]) run(work func(*Flight[T]) (T, bool)) (result any, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			err = f.broken(recover())
+		}
+	}()
 	r, ended := work(f)
+	returned = true
 	if !ended {
 		return nil, errApart
 	}
@@ -229,12 +289,15 @@ func (f *Flight[T]) await(ctx context.Context, done <-chan singleflight.Result, 
 	for {
 		select {
 		case r := <-done:
-			if r.Err == nil {
+			switch {
+			case r.Err == nil:
 				return r.Val.(T), nil
+			case !errors.Is(r.Err, errApart):
+				return result, r.Err
 			}
-			done, over = nil, f.over
+			done = nil
 		case <-over:
-			return f.result, nil
+			return f.result, f.err
 		case <-ctx.Done():
 			return result, f.leave(ctx)
 		}
