@@ -267,7 +267,7 @@ func (a *attempt) keepOld(l *loaded, err error) {
 		l.err = fmt.Errorf("cache: loader of %q: %w, but there is no previous value", a.prefix, err)
 		return
 	}
-	l.encoded = encoded{a.old.Payload, a.old.Flags.Has(entry.Nil)}
+	l.encoded = encoded{payload: a.old.Payload, null: a.old.Flags.Has(entry.Nil)}
 }
 
 // report tells what a load came to.

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (k *Keyspace[V]) tryCodec() error {
 	if k.pointsTo != nil {
 		zero = reflect.New(k.pointsTo)
 	}
-	_, err := k.policy.Codec.MarshalAppend(nil, zero.Interface())
+	_, err := k.marshal(zero.Interface())
 	return err
 }
 
@@ -233,9 +234,33 @@ func (k *Keyspace[V]) encode(v V) (encoded, error) {
 	if k.pointsTo != nil && reflect.ValueOf(v).IsNil() {
 		return encoded{null: true}, nil
 	}
-	b, err := k.policy.Codec.MarshalAppend(nil, v)
-	return encoded{payload: b}, err
+	room, err := k.marshal(v)
+	if err != nil {
+		return encoded{}, err
+	}
+	payload := room[entry.HeaderSize:]
+	k.size.Store(int64(len(payload)))
+	return encoded{payload: payload, room: room}, nil
 }
+
+// marshal encodes v behind room for a header.
+func (k *Keyspace[V]) marshal(v any) (room []byte, err error) {
+	room = make([]byte, 0, entry.HeaderSize+min(k.size.Load(), largeValue))
+	room, err = k.policy.Codec.MarshalAppend(append(room, noHeader...), v)
+	if err == nil && !bytes.HasPrefix(room, noHeader) {
+		err = errNoAppend
+	}
+	return room, err
+}
+
+var errNoAppend = errors.New("MarshalAppend does not append to the slice it is given")
+
+// noHeader takes the place of a header while a value is encoded.
+var noHeader = bytes.Repeat([]byte{0xA5}, entry.HeaderSize)
+
+// largeValue is the size, in bytes, up to which a buffer is made for a value in
+// advance.
+const largeValue = 4 << 10
 
 // value decodes a copy of the value in e. For V = *T the codec gets a new *T.
 func (k *Keyspace[V]) value(e *entry.Entry) (v V, err error) {

@@ -118,14 +118,14 @@ func (p *priming) fill(ctx context.Context, got *entry.Acquired, l *loaded) *ans
 // content is what l is stored as.
 func (s *space) content(l *loaded, delta time.Duration) entry.Content {
 	c := entry.Content{
-		State: entry.Value, Schema: s.schema, Payload: l.payload,
+		State: entry.Value, Schema: s.schema, Payload: l.payload, Room: l.room,
 		Delta: smoothed(delta, l.took), Fresh: s.policy.TTL,
 	}
 	if l.null {
 		c.Flags |= entry.Nil
 	}
 	if l.notFound {
-		c.State, c.Flags, c.Payload, c.Fresh = entry.Negative, 0, nil, s.policy.NotFoundTTL
+		c.State, c.Flags, c.Payload, c.Room, c.Fresh = entry.Negative, 0, nil, nil, s.policy.NotFoundTTL
 	}
 	if l.ttl > 0 {
 		c.Fresh = l.ttl

@@ -141,6 +141,7 @@ func TestTypesTheCodecCannotTake(t *testing.T) {
 	_, refused["func"] = cache.Register[func()](c, "func:", nil, nil)
 	_, refused["chan"] = cache.Register[chan int](c, "chan:", nil, &cache.Policy{Codec: codec.JSON{}})
 	_, refused["struct with Raw"] = cache.Register[page](c, "raw:", nil, &cache.Policy{Codec: codec.Raw{}})
+	_, refused["codec that replaces"] = cache.Register[page](c, "alone:", nil, &cache.Policy{Codec: alone{}})
 	for what, err := range refused {
 		if err == nil || !strings.Contains(err.Error(), "Codec") || !strings.Contains(err.Error(), "cannot encode") {
 			t.Errorf("%s: got %v, want an error that names the codec and the type", what, err)
@@ -149,6 +150,22 @@ func TestTypesTheCodecCannotTake(t *testing.T) {
 	if _, err := cache.Register(c, "func:", constant("v"), nil); err != nil {
 		t.Errorf("after a refused Register: %v", err)
 	}
+}
+
+// alone is a codec that does not append, as its interface asks.
+type alone struct{ codec.JSON }
+
+func (a alone) MarshalAppend(_ []byte, v any) ([]byte, error) { return a.JSON.MarshalAppend(nil, v) }
+
+// TestACodecThatDoesNotAppend is found out at the first value of a type that tells
+// nothing before.
+func TestACodecThatDoesNotAppend(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		_, k := openSpace(b, b.client(), constant[any]("v"), &cache.Policy{Codec: alone{}})
+		if v, err := k.GetOrPrime(b.Context(), "a"); err == nil || !strings.Contains(err.Error(), "does not append") {
+			b.Errorf("got %v, %v; want an error that says so", v, err)
+		}
+	})
 }
 
 func TestUntypedGetOrPrime(t *testing.T) {

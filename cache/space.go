@@ -28,6 +28,7 @@ type space struct {
 	decode func(*entry.Entry) (any, error)
 	gates  []*semaphore.Weighted // the bulkheads: the keyspace's, the cache's
 	delta  atomic.Int64          // how long a load takes here, smoothed, in ns
+	size   atomic.Int64          // of the value encoded last, in bytes
 
 	// longer are the registered prefixes that begin with this one.
 	longer atomic.Pointer[[]string]
@@ -39,7 +40,8 @@ type loadFunc func(ctx context.Context, id string) (encoded, error)
 // encoded is a value as its codec wrote it.
 type encoded struct {
 	payload []byte
-	null    bool // a nil pointer, which never reaches the codec
+	room    []byte // the slice that payload is the end of, with room for a header before it; or nil
+	null    bool   // a nil pointer, which never reaches the codec
 }
 
 // registered is a keyspace whose type of values is not known.

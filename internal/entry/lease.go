@@ -25,6 +25,7 @@ type Content struct {
 	Schema  uint32
 	Delta   time.Duration
 	Payload []byte
+	Room    []byte        // a slice that Payload is the end of, with [HeaderSize] bytes before it to write the header into; nil: Payload is copied
 	Fresh   time.Duration // at least 1 ms
 	Hard    time.Duration // at least Fresh
 }
@@ -34,6 +35,10 @@ func (c *Content) filling(tok Token, now int64) []byte {
 	h := Header{
 		State: c.State, Flags: c.Flags, Schema: c.Schema, Generation: tok, Delta: c.Delta,
 		WrittenAt: now, FreshUntil: now + c.Fresh.Milliseconds(), HardUntil: now + c.Hard.Milliseconds(),
+	}
+	if c.Room != nil {
+		h.AppendTo(c.Room[:0])
+		return c.Room
 	}
 	return append(h.AppendTo(make([]byte, 0, HeaderSize+len(c.Payload))), c.Payload...)
 }
