@@ -33,8 +33,8 @@ type attempt struct {
 	began uint64
 	start time.Time
 
-	outcome outcome       // set before returned is closed
-	ret     chan struct{} // closed when the loader has returned in time
+	outcome outcome       // set before done is closed
+	done    chan struct{} // closed when the loader has returned in time
 	over    atomic.Bool   // it has, or was given up
 
 	loaded *loaded // once the attempt has ended
@@ -46,29 +46,33 @@ type attempt struct {
 // outcome is how a loader ended. The zero value: by runtime.Goexit.
 type outcome struct {
 	encoded
-	failure
+	loaderError
 	returned bool
 	panicked any
 	stack    []byte
 }
 
-// failure is an error and what it says of itself. Its methods are the loader's
+// loaderError is an error and what it says of itself. Its methods are the loader's
 // code, and are called where the loader is.
-type failure struct {
+type loaderError struct {
 	err                   error
 	message               string
 	notFound, notModified bool
 }
 
-func failureOf(err error) failure {
+// examine asks err what it says. It may panic.
+func examine(err error) (e loaderError) {
 	if err == nil {
-		return failure{}
+		return e
 	}
-	f := failure{err: err, message: err.Error(), notFound: errors.Is(err, loader.ErrNotFound), notModified: errors.Is(err, loader.ErrNotModified)}
+	e = loaderError{
+		err: err, message: err.Error(),
+		notFound: errors.Is(err, loader.ErrNotFound), notModified: errors.Is(err, loader.ErrNotModified),
+	}
 	if p := (*loader.PanicError)(nil); errors.As(err, &p) {
-		f.message = fmt.Sprint(p.Value)
+		e.message = fmt.Sprint(p.Value)
 	}
-	return f
+	return e
 }
 
 // granted loads under the lease in got and stores what came of it. The lease is
@@ -158,7 +162,7 @@ func (a *attempt) begin() *answer {
 	g := a.lease()
 	g.MaxHold = a.start.Sub(a.since) + a.policy.LoadTimeout
 	a.cache.keeper.KeepIn(&a.held, g)
-	a.ret = make(chan struct{})
+	a.done = make(chan struct{})
 	go a.call(a.prepare())
 	return a.wait()
 }
@@ -168,7 +172,7 @@ func (a *attempt) begin() *answer {
 func (a *attempt) wait() *answer {
 	leader := a.flight.Leader()
 	select {
-	case <-a.ret:
+	case <-a.done:
 		return a.end(a.outcome)
 	case <-a.flight.Context().Done():
 		return a.giveUp()
@@ -180,11 +184,11 @@ func (a *attempt) wait() *answer {
 // giveUp ends an attempt whose context has ended before its loader returned.
 func (a *attempt) giveUp() *answer {
 	if !a.over.CompareAndSwap(false, true) {
-		<-a.ret
+		<-a.done
 		return a.end(a.outcome)
 	}
 	a.cache.counts.hung.Add(1)
-	return a.end(outcome{returned: true, failure: failureOf(context.Cause(a.flight.Context()))})
+	return a.end(outcome{returned: true, loaderError: examine(context.Cause(a.flight.Context()))})
 }
 
 // call calls the loader, in a goroutine of its own.
@@ -199,10 +203,10 @@ func (a *attempt) call(ctx context.Context) {
 			return
 		}
 		a.outcome = o
-		close(a.ret)
+		close(a.done)
 	}()
 	v, err := a.load(ctx, a.id)
-	o.encoded, o.failure = v, failureOf(err)
+	o.encoded, o.loaderError = v, examine(err)
 	o.returned = true
 }
 
@@ -256,7 +260,7 @@ func (a *attempt) judge(o outcome) *loaded {
 		l.err = fmt.Errorf("cache: loader of %q: %w", a.prefix, misuse)
 	}
 	if l.err != nil && l.message == "" {
-		l.message = failureOf(l.err).message
+		l.message = examine(l.err).message
 	}
 	return l
 }
