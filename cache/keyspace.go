@@ -18,6 +18,15 @@ import (
 type Keyspace[V any] struct {
 	*space
 	pointsTo reflect.Type // for V = *T: T; else nil
+
+	// How values are decoded: from bytes that others may hold too, and from such as
+	// the value may keep.
+	unmarshal, unmarshalOwned func(b []byte, v any) error
+}
+
+// owning is a codec that can decode into the bytes it is given.
+type owning interface {
+	UnmarshalOwned(b []byte, v any) error
 }
 
 // Register makes a keyspace of the keys that begin with prefix, whose values
@@ -38,8 +47,13 @@ func Register[V any](c *Cache, prefix string, load loader.Func[V], policy *Polic
 	if typ.Kind() == reflect.Pointer {
 		k.pointsTo = typ.Elem()
 	}
+	k.unmarshal = s.policy.Codec.Unmarshal
+	k.unmarshalOwned = k.unmarshal
+	if c, ok := s.policy.Codec.(owning); ok {
+		k.unmarshalOwned = c.UnmarshalOwned
+	}
 	s.load = k.encoding(load)
-	s.decode = func(e *entry.Entry) (any, error) { return k.value(e) }
+	s.decode = func(e *entry.Entry) (any, error) { return k.value(e, k.unmarshal) }
 	if err := k.tryCodec(); err != nil {
 		return nil, fmt.Errorf("cache: Policy of keyspace %q.Codec is %s: cannot encode %v: %w", prefix, s.policy.Codec.Name(), typ, err)
 	}
@@ -122,7 +136,7 @@ func (k *Keyspace[V]) Peek(ctx context.Context, id string) (V, error) {
 	case f.verdict != fresh && f.verdict != stale:
 		return zero, ErrMiss
 	}
-	value, err := k.value(&f.Entry)
+	value, err := k.value(&f.Entry, k.unmarshalOwned)
 	if err != nil {
 		return zero, fmt.Errorf("%w: %w", ErrMiss, err)
 	}
@@ -198,7 +212,11 @@ func (k *Keyspace[V]) fetch(ctx context.Context, id string, load loadFunc, refre
 		if a.err != nil {
 			return r, a.err
 		}
-		if r.Value, err = k.value(&a.Entry); err == nil {
+		unmarshal := k.unmarshal
+		if a.source == FromRedis { // what the call has read itself is nobody else's
+			unmarshal = k.unmarshalOwned
+		}
+		if r.Value, err = k.value(&a.Entry, unmarshal); err == nil {
 			return r, nil
 		}
 		c.spurn(ctx, &a.Entry, err)
@@ -263,16 +281,16 @@ var noHeader = bytes.Repeat([]byte{0xA5}, entry.HeaderSize)
 const largeValue = 4 << 10
 
 // value decodes a copy of the value in e. For V = *T the codec gets a new *T.
-func (k *Keyspace[V]) value(e *entry.Entry) (v V, err error) {
+func (k *Keyspace[V]) value(e *entry.Entry, unmarshal func([]byte, any) error) (v V, err error) {
 	if e.Flags.Has(entry.Nil) {
 		return v, nil
 	}
 	if k.pointsTo == nil {
-		err = k.policy.Codec.Unmarshal(e.Payload, &v)
+		err = unmarshal(e.Payload, &v)
 		return v, err
 	}
 	p := reflect.New(k.pointsTo)
-	if err := k.policy.Codec.Unmarshal(e.Payload, p.Interface()); err != nil {
+	if err := unmarshal(e.Payload, p.Interface()); err != nil {
 		return v, err
 	}
 	return p.Convert(k.typ).Interface().(V), nil

@@ -38,5 +38,7 @@ type Codec interface {
 	// Unmarshal decodes all of b into v, which is a non-nil pointer to a fresh value.
 	// Bytes left over are an error. It must neither change b nor keep it after
 	// returning: several goroutines may decode the same bytes at the same time.
+	// Where they are nobody else's, a codec that has one is called by a method
+	// UnmarshalOwned in its place, which may let v keep them: see [Raw].
 	Unmarshal(b []byte, v any) error
 }

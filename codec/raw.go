@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"reflect"
+	"slices"
 )
 
 // Raw stores []byte, string and types defined from them byte for byte. The stored
@@ -46,6 +47,16 @@ func (c Raw) Unmarshal(b []byte, v any) error {
 		return decodeError(c.Name(), v, errors.ErrUnsupported)
 	}
 	return nil
+}
+
+// UnmarshalOwned is Unmarshal for a caller who has no further use for b: a []byte
+// gets b itself.
+func (c Raw) UnmarshalOwned(b []byte, v any) error {
+	if p, ok := v.(*[]byte); ok && p != nil && len(b) > 0 {
+		*p = slices.Clip(b)
+		return nil
+	}
+	return c.Unmarshal(b, v)
 }
 
 func isString(v reflect.Value) bool { return v.Kind() == reflect.String }

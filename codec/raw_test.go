@@ -72,6 +72,28 @@ func TestRawCopies(t *testing.T) {
 	}
 }
 
+// TestRawOwned decodes as Unmarshal does, but for bytes into what it is given.
+func TestRawOwned(t *testing.T) {
+	in := []byte("abc, and more")[:3]
+	var got []byte
+	var text string
+	for _, v := range []any{&got, &text} {
+		if err := (codec.Raw{}).UnmarshalOwned(in, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in[0] = 'X'
+	if string(got) != "Xbc" || cap(got) != 3 || text != "abc" {
+		t.Errorf("got %q with room for %d, and %q; want the input itself, without what follows it, and a copy", got, cap(got), text)
+	}
+	if err := (codec.Raw{}).UnmarshalOwned(nil, &got); err != nil || got == nil || len(got) != 0 {
+		t.Errorf("nothing: %v, %v; want an empty slice", got, err)
+	}
+	if err := (codec.Raw{}).UnmarshalOwned(in, (*[]byte)(nil)); err == nil {
+		t.Error("into nil: no error")
+	}
+}
+
 func TestRawUnsupported(t *testing.T) {
 	for _, v := range []any{nil, 1, []string{"a"}, struct{}{}, (*string)(nil), [3]byte{}} {
 		out, err := codec.Raw{}.MarshalAppend([]byte("x"), v)
