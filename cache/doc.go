@@ -8,9 +8,10 @@
 //
 //  1. It reads the key: one GET. A fresh value is the answer, and so is a stale
 //     one inside its window.
-//  2. On a miss it joins the process's flight for the key, or starts one. The
-//     flight is detached: callers come and go under their own contexts, and it
-//     is cancelled only when nobody waits any more, here or elsewhere.
+//  2. On a miss it joins the process's flight for the key, or starts one and
+//     leads it. The flight is detached: callers come and go under their own
+//     contexts, its leader too, and it is cancelled only when nobody waits any
+//     more, here or elsewhere.
 //  3. The flight asks Redis for the key's lease. One process gets it; the others
 //     are told to wait, and are woken by a message or ask again.
 //  4. The holder calls the loader, and keeps the lease while it runs.

@@ -28,10 +28,11 @@ func (s Source) String() string {
 type Result[V any] struct {
 	Value  V
 	Source Source
-	// Age is how long ago the value was stored; 0 for one just loaded.
+	// Age is how long ago the value was stored, to a millisecond; 0 for one just
+	// loaded.
 	Age time.Duration
-	// TTL is how long the value stays fresh, negative how long it has not been; 0
-	// if it was not stored.
+	// TTL is how long the value stays fresh, negative how long it has not been, to a
+	// millisecond; 0 if it was not stored.
 	TTL time.Duration
 	// Stale says that the value is past its TTL, which TTL < 0 then tells, or was
 	// marked stale.
