@@ -159,11 +159,19 @@ func (a *attempt) unbegun(why error) *answer {
 // begin starts the loader and waits for it.
 func (a *attempt) begin() *answer {
 	a.began, a.start = a.cache.tick(), time.Now()
+	prepared := false
+	defer func() {
+		if !prepared { // the tracer ends this goroutine
+			leave(a.gates)
+		}
+	}()
+	ctx := a.prepare()
+	prepared = true
 	g := a.lease()
 	g.MaxHold = a.start.Sub(a.since) + a.policy.LoadTimeout
 	a.cache.keeper.KeepIn(&a.held, g)
 	a.done = make(chan struct{})
-	go a.call(a.prepare())
+	go a.call(ctx)
 	return a.wait()
 }
 

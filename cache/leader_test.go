@@ -218,6 +218,43 @@ func TestAnObserverEndsTheLeader(t *testing.T) {
 	})
 }
 
+// leavingOnce ends the goroutine in which it is told of the first load.
+type leavingOnce struct {
+	quiet
+	left atomic.Bool
+}
+
+func (l *leavingOnce) StartLoad(ctx context.Context, _, _ string) (context.Context, func(error)) {
+	if !l.left.Swap(true) {
+		runtime.Goexit()
+	}
+	return ctx, func(error) {}
+}
+
+func (*leavingOnce) Shared(_, _ context.Context) {}
+
+type quiet struct{}
+
+func (quiet) Observe(context.Context, cache.Event) {}
+
+// TestATracerEndsTheLeader has the leader's goroutine end before the load: the
+// place in the bulkhead is given back, and the lease lapses.
+func TestATracerEndsTheLeader(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		var source source
+		c := open(b, b.client(), &cache.Options{Observer: &leavingOnce{}})
+		k := space(b, c, "k:", source.load, &cache.Policy{MaxConcurrentLoads: 1})
+		go func() { _, _ = k.GetOrPrime(b.Context(), "a") }()
+		synctest.Wait()
+		want(b, "another key", int64(0))(k.GetOrPrime(b.Context(), "b"))
+		want(b, "the same key", int64(0))(k.GetOrPrime(b.Context(), "a"))
+		source.wantLoads(b, 2)
+		if s := c.Stats(); s.FlightsNow+s.LeasesNow != 0 {
+			b.Errorf("%d flights and %d leases are left", s.FlightsNow, s.LeasesNow)
+		}
+	})
+}
+
 // TestTheWaitTimeoutPassesInsideACommand has a waiter whose time is over while
 // Redis answers: that is the end of its wait, and no trouble with Redis.
 func TestTheWaitTimeoutPassesInsideACommand(t *testing.T) {
