@@ -46,9 +46,9 @@ func (c *Content) filling(tok Token, now int64) []byte {
 // Fill stores c if the lease named by tok still stands, and ends the lease. It
 // is refused later than grace after the lease's end. It may be repeated.
 //
-// The times of the entry are the server's: as it is known here if that is right
-// to a millisecond when the script runs, which saves the script the half of its
-// work; else the script puts them right.
+// The times of the entry are the server's, in milliseconds: as it is known here if
+// that is right when the script runs, which saves the script the half of its work;
+// else the script puts them right.
 func (s *Store) Fill(ctx context.Context, key string, tok Token, c Content, grace time.Duration) (Stored, error) {
 	now, _ := s.clockOf(ctx, key).Now()
 	n, err := s.stamped(ctx, fillScript, key, tok[:], c.filling(tok, now),

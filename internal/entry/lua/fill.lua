@@ -8,7 +8,7 @@ if string.sub(h, 27, 42) ~= tok then
 end
 if now > num(h, 43) + ARGV[5] then return now * 4 end
 redis.call('SET', k, ARGV[2], 'PX', ARGV[4])
-if math.abs(now - ARGV[7]) > 1 then
+if now - ARGV[7] ~= 0 then
   redis.call('SETRANGE', k, 48, ms(now) .. ms(now + ARGV[3]) .. ms(now + ARGV[4]))
 end
 local flags = string.byte(h, 5)
