@@ -38,11 +38,7 @@ var defined = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
 // Run runs the script by its SHA-1, and by its text where the server does not
 // know it yet.
 func (sc Script) Run(ctx context.Context, s *Sender, keys []any, args ...any) (*redis.Cmd, error) {
-	cmd, err := sc.send(ctx, s, "evalsha", keys, args)
-	if isNoScript(err) {
-		cmd, err = sc.send(ctx, s, "eval", keys, args)
-	}
-	return cmd, err
+	return sc.RunFresh(ctx, s, keys, func() []any { return args })
 }
 
 // RunFresh is Run for a script that creates a lease: each delivery has arguments

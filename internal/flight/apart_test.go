@@ -93,9 +93,6 @@ func TestPatienceEnds(t *testing.T) {
 // TestWorkThatDoesNotReturn has work panic or end its goroutine, in the leader's
 // and apart from it. Everybody is told, and the key is free.
 func TestWorkThatDoesNotReturn(t *testing.T) {
-	ways := map[string]func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool){
-		"in the leader": whole[int], "apart": apart[int],
-	}
 	ends := map[string]func(){"a panic": func() { panic("no such column") }, "Goexit": runtime.Goexit}
 	for where, way := range ways {
 		for what, end := range ends {
@@ -106,7 +103,7 @@ func TestWorkThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-func breakWork(t *testing.T, way func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool), end func()) {
+func breakWork(t *testing.T, way way, end func()) {
 	var g flight.Group[int]
 	now := make(chan struct{})
 	work := way(func(*flight.Flight[int]) int { <-now; end(); return 1 })

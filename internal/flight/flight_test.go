@@ -31,6 +31,11 @@ func apart[T any](work func(*flight.Flight[T]) T) func(*flight.Flight[T]) (T, bo
 	return func(f *flight.Flight[T]) (T, bool) { return f.Apart(func() T { return work(f) }) }
 }
 
+// way is where work runs.
+type way func(work func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool)
+
+var ways = map[string]way{"in the leader": whole[int], "apart": apart[int]}
+
 // board calls Do in a goroutine and returns where its outcome will be.
 func board(ctx context.Context, g *flight.Group[int], key string, work func(*flight.Flight[int]) (int, bool)) <-chan outcome {
 	done := make(chan outcome, 1)
@@ -62,15 +67,12 @@ func until(c <-chan struct{}, v int) func(*flight.Flight[int]) (int, bool) {
 }
 
 func TestCallersShareOneRun(t *testing.T) {
-	ways := map[string]func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool){
-		"in the leader": whole[int], "apart": apart[int],
-	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { shareOneRun(t, way) }) })
 	}
 }
 
-func shareOneRun(t *testing.T, way func(func(*flight.Flight[int]) int) func(*flight.Flight[int]) (int, bool)) {
+func shareOneRun(t *testing.T, way way) {
 	var g flight.Group[int]
 	var runs atomic.Int32
 	land := make(chan struct{})
