@@ -33,7 +33,9 @@ func TestTopLevelHoldsOnlyWhatIsExpected(t *testing.T) {
 	}
 	var names []string
 	for _, entry := range entries {
-		names = append(names, entry.Name())
+		if entry.Name() != "stampede.html" { // the README's bench command writes it; git ignores it
+			names = append(names, entry.Name())
+		}
 	}
 	if !slices.Contains(names, "go.mod") {
 		t.Fatalf("%s is not the top level: it holds %q", root, names)
